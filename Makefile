@@ -1,0 +1,79 @@
+# Every command sets up what it needs and may be run twice. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+
+.PHONY: help
+help: ## List the commands
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.PHONY: venv
+venv: $(READY) ## Make the virtual environment from the lock files
+
+$(READY): requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
+	@echo "making $(VENV) from requirements-dev.txt"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@sed -n '/^uv==/,/# via/p' requirements-dev.txt > $(VENV)/uv.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.txt
+	@touch $@
+
+.PHONY: test
+test: $(READY) ## Lint, types, layers and all tests that need no real parts (about a minute)
+	@$(MAKE) -j2 --output-sync=target check unit
+
+.PHONY: unit
+unit: $(READY) ## Only the tests that need no real parts
+	@$(BIN)/pytest -m "not real"
+
+.PHONY: check
+check: $(READY) ## Lint (ruff), types (mypy strict) and layers (import-linter)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "some files are not formatted: make fmt"; exit 1; }
+	@$(BIN)/lint-imports --no-cache | tail -n 3
+	@$(BIN)/mypy
+
+.PHONY: fmt
+fmt: $(READY) ## Format and mend what can be mended
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+.PHONY: tools
+tools: $(READY) ## Build etcd, Kubernetes, KWOK and Pulumi once (about 15 minutes), cached outside the checkout
+	@$(BIN)/python -m tools.toolchain build
+
+.PHONY: up
+up: $(READY) ## Start a real control plane, KWOK nodes and moto on this machine
+	@$(BIN)/python -m tools.toolchain build etcd kubernetes kwok
+	@$(BIN)/python -m tools.local up
+
+.PHONY: down
+down: $(READY) ## Stop what `make up` started
+	@$(BIN)/python -m tools.local down
+
+.PHONY: e2e
+e2e: tools ## The tests marked real, on the real parts
+	@$(BIN)/pytest -m real
+
+.PHONY: features
+features: $(READY) ## Promises, the tests that prove them and their tiers (FORMAT=json for machines)
+	@$(BIN)/python -m tools.features --format $(or $(FORMAT),text)
+
+.PHONY: lock
+lock: $(READY) ## Renew the lock files from the .in files (UPGRADE=1 takes newer versions)
+	@$(COMPILE) $(if $(UPGRADE),--upgrade) requirements-dev.in -o requirements-dev.txt
+	@$(COMPILE) -c requirements-dev.txt requirements.in -o requirements.txt
+	@$(COMPILE) -c requirements-dev.txt autoscaler/requirements.in -o autoscaler/requirements.txt
+
+.PHONY: clean
+clean: ## Remove the virtual environment and caches of this checkout
+	@if [ -d .local ]; then $(MAKE) down; fi
+	@rm -rf $(VENV) .local .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""The in-cluster runtime. It never imports pulumi, components or tools."""

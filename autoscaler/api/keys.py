@@ -1,0 +1,83 @@
+"""Every label, annotation, taint, tag, gate and finalizer key. No other module may spell one out.
+
+Keys of ours begin with `sluice.dev/`. Keys that other projects define keep their own names. Keys that contain a
+name chosen by a user have a prefix of their own, so that no such name can collide with one of ours.
+"""
+
+from typing import Final
+
+from autoscaler.api import version
+
+PREFIX: Final = f"{version.GROUP}/"
+
+# Every object we make
+VERSION: Final = f"{PREFIX}version"
+"""Label on CRDs and on the Deployment: the version of the stack that wrote them."""
+FINALIZER: Final = f"{PREFIX}cleanup"
+"""On worker pods, worker pools and instance pools: we have something to do before the object may go."""
+
+# Worker pools (seed 000)
+WORKER_POOL: Final = f"{PREFIX}worker-pool"
+"""Label on worker pods: the name of their pool."""
+
+# Machines (seed 001); ADR 0006 tells which spelling was chosen where the seed has two
+MACHINE_GROUP: Final = f"{PREFIX}machine-group"
+"""Label on Machines and pods, annotation on nodes: the machine group, which is the Machine's name."""
+MACHINE_TYPE: Final = f"{PREFIX}machine-type"
+"""Label on pods: the machine type a guest asks for, or a sleeper holds room for."""
+POD_ROLE: Final = f"{PREFIX}pod-role"
+"""Label on pods of a machine group: `guest` or `reservation`."""
+NODE_POOL: Final = f"{PREFIX}node-pool"
+"""Label and taint on nodes: `ready` while the node takes guests."""
+INJECT_RESOURCE: Final = f"{PREFIX}inject-resource"
+"""Label on namespaces: `enabled` lets guests there receive their machine's resources."""
+INJECTING_CONTAINER: Final = f"{PREFIX}injecting-container"
+"""Label on guests: the container that receives the resources; the first one where it is absent."""
+
+# Instance pools and scopes (seeds 002 and 003)
+INSTANCE_POOL: Final = f"{PREFIX}instance-pool"
+"""Label and taint on nodes, tag on Auto Scaling groups: the InstancePool they belong to."""
+SCOPE: Final = f"{PREFIX}scope"
+"""Label on namespaces: the Scope they belong to."""
+RESERVED_FOR: Final = f"{PREFIX}reserved-for"
+"""Taint on nodes of ephemeral pools: the UID of the one pod that may run there, or `none`."""
+NODE_TYPE: Final = "node.type"
+"""Label on nodes: what kind of work they are for, as seed 002 uses it."""
+
+# Elastic jobs (seed 004)
+QUEUE_NAME: Final = f"{PREFIX}queue-name"
+"""Label on jobs: the LocalQueue they wait in."""
+ADMISSION_GATE: Final = f"{PREFIX}admission"
+"""Scheduling gate that quota opens."""
+PLACEMENT_GATE: Final = f"{PREFIX}placement"
+"""Scheduling gate that zone co-location opens."""
+MACHINE_GATE: Final = f"{PREFIX}machine"
+"""Scheduling gate that a free machine opens."""
+
+# Auto Scaling group tags, as the cluster-autoscaler defines them
+TAG_ENABLED: Final = "k8s.io/cluster-autoscaler/enabled"
+TAG_TEMPLATE_LABEL: Final = "k8s.io/cluster-autoscaler/node-template/label/"
+TAG_TEMPLATE_TAINT: Final = "k8s.io/cluster-autoscaler/node-template/taint/"
+TAG_TEMPLATE_RESOURCES: Final = "k8s.io/cluster-autoscaler/node-template/resources/"
+
+# Well-known node labels
+ZONE: Final = "topology.kubernetes.io/zone"
+ZONE_BETA: Final = "failure-domain.beta.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+ARCHITECTURE: Final = "kubernetes.io/arch"
+
+
+def machine_label(machine_type: str) -> str:
+    """Name the node label and taint that says a node offers this machine type; its value is the group."""
+    return f"machine.{version.GROUP}/{machine_type}"
+
+
+def tag_label(tag: str) -> str:
+    """Name the node label that carries a pool's tag."""
+    return f"tag.{version.GROUP}/{tag}"
+
+
+def cluster_tag(cluster: str) -> str:
+    """Name the tag that marks what belongs to a cluster; its value is `owned`."""
+    return f"kubernetes.io/cluster/{cluster}"

@@ -1,0 +1,36 @@
+"""How objects are named after each other, and how long a name may be so that its derivatives stay legal.
+
+A name is always derived from values, never parsed back into them.
+"""
+
+from typing import Final
+
+LABEL_VALUE_MAX: Final = 63
+OBJECT_NAME_MAX: Final = 253
+
+POD_SUFFIX_LENGTH: Final = 5
+WORKER_POOL_MAX: Final = LABEL_VALUE_MAX - POD_SUFFIX_LENGTH - 1
+"""A worker pod is `<pool>-<random>`, and its hostname must not be cut."""
+
+INSTANCE_POOL_MAX: Final = 57
+"""An instance is `<pool>-<number>`, and numbers of five digits must fit a label value."""
+
+STATEFUL_SET_MAX: Final = 52
+"""A StatefulSet's pods carry `<name>-<10 characters of hash>` as a label value."""
+
+INSTANCE_NUMBER_MAX: Final = 99_999
+
+
+def instance(pool: str, number: int) -> str:
+    """Name the instance of a pool, as seed 003 does: `{pool}-{number:03d}`."""
+    return f"{pool}-{number:03d}"
+
+
+def machine_node_pool(machine: str) -> str:
+    """Name the MachineNodePool of a Machine."""
+    return f"{machine}-node-pool"
+
+
+def stateful_set(machine_type: str, group: str) -> str:
+    """Name the StatefulSet and Service that hold the room of one machine type."""
+    return f"{machine_type}-{group}"

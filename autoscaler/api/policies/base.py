@@ -1,0 +1,153 @@
+"""How a policy is written down, and the two objects, policy and binding, that it becomes.
+
+A policy says what it matches and what it demands or changes. It fails closed: a rule that cannot be evaluated denies.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from autoscaler.api import keys, version
+from autoscaler.api.manifests import Manifest
+
+_API_VERSION: Final = "admissionregistration.k8s.io/v1"
+
+
+class Operation(StrEnum):
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a policy sees of one write."""
+
+    operation: Operation
+    object: Manifest | None
+    old_object: Manifest | None = None
+    username: str = ""
+    namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    param: Manifest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Which writes a policy is asked about."""
+
+    group: str
+    version: str
+    resources: tuple[str, ...]
+    operations: tuple[Operation, ...]
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    """CEL conditions by name, all of which must hold; a write that does not meet them is left alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    """The objects a policy is evaluated with, one evaluation each; none there means nothing is done."""
+
+    api_version: str
+    kind: str
+    name: str | None = None
+    """The one object, or all of the kind."""
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """A CEL expression that must be true, and what the user is told otherwise."""
+
+    expression: str
+    message: str
+    message_expression: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatingPolicy:
+    """Refuses writes that break a rule."""
+
+    name: str
+    match: Match
+    validations: tuple[Validation, ...]
+    param: Param | None = None
+    twin: Callable[[Request], str | None]
+    """The same rule in Python: why a matching write is refused, or None."""
+
+    def manifests(self) -> tuple[Manifest, Manifest]:
+        """Make the policy and its binding."""
+        spec = _policy_spec(self.match, self.param)
+        spec["validations"] = [_validation(validation) for validation in self.validations]
+        binding = {**_binding_spec(self.name, self.param), "validationActions": ["Deny"]}
+        return (
+            _manifest("ValidatingAdmissionPolicy", self.name, spec),
+            _manifest("ValidatingAdmissionPolicyBinding", self.name, binding),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutatingPolicy:
+    """Changes what is written."""
+
+    name: str
+    match: Match
+    patches: tuple[str, ...]
+    """CEL expressions, each a list of JSONPatch operations."""
+    param: Param | None = None
+    twin: Callable[[Request], Manifest]
+    """The same change in Python: the object as it is stored."""
+
+    def manifests(self) -> tuple[Manifest, Manifest]:
+        """Make the policy and its binding."""
+        spec = _policy_spec(self.match, self.param)
+        spec["reinvocationPolicy"] = "IfNeeded"
+        spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}} for patch in self.patches]
+        return (
+            _manifest("MutatingAdmissionPolicy", self.name, spec),
+            _manifest("MutatingAdmissionPolicyBinding", self.name, _binding_spec(self.name, self.param)),
+        )
+
+
+def _manifest(kind: str, name: str, spec: Manifest) -> Manifest:
+    labels = {"app.kubernetes.io/part-of": "sluice", keys.VERSION: version.VERSION}
+    return {"apiVersion": _API_VERSION, "kind": kind, "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def _policy_spec(match: Match, param: Param | None) -> Manifest:
+    spec: Manifest = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": [match.group],
+                    "apiVersions": [match.version],
+                    "operations": [str(operation) for operation in match.operations],
+                    "resources": list(match.resources),
+                }
+            ]
+        },
+        "matchConditions": [
+            {"name": name, "expression": expression} for name, expression in sorted(match.conditions.items())
+        ],
+    }
+    if param:
+        spec["paramKind"] = {"apiVersion": param.api_version, "kind": param.kind}
+    return spec
+
+
+def _binding_spec(policy: str, param: Param | None) -> Manifest:
+    spec: Manifest = {"policyName": policy}
+    if param:
+        reference: dict[str, Any] = {"name": param.name} if param.name else {"selector": {}}
+        if param.namespace:
+            reference["namespace"] = param.namespace
+        spec["paramRef"] = {**reference, "parameterNotFoundAction": "Allow"}
+    return spec
+
+
+def _validation(validation: Validation) -> Manifest:
+    manifest = {"expression": validation.expression, "message": validation.message, "reason": "Invalid"}
+    if validation.message_expression:
+        manifest["messageExpression"] = validation.message_expression
+    return manifest

@@ -1,0 +1,46 @@
+"""Kubernetes quantities as exact integers. A quantity that cannot be read is an error, never a zero."""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+_QUANTITY: Final = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?"
+)
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_LONGEST: Final = 64
+_LARGEST_EXPONENT: Final = 60
+
+
+def exact(text: str) -> Fraction:
+    """Read a quantity without rounding.
+
+    Raises:
+        ValueError: the text is not a quantity.
+    """
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise ValueError(f"{text[:_LONGEST]!r} is not a quantity such as 500m, 2 or 1.5Gi")
+    number, suffix = Fraction(Decimal(match["number"])), match["suffix"] or ""
+    if suffix in _BINARY:
+        return number * (1 << _BINARY[suffix])
+    exponent = _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+    if abs(exponent) > _LARGEST_EXPONENT:
+        raise ValueError(f"{text!r} is beyond what a quantity can hold")
+    return number * Fraction(f"1e{exponent}")
+
+
+def millis(text: str) -> int:
+    """Read a quantity in thousandths, rounded up as Kubernetes does: `500m` is 500, `2` is 2000."""
+    return _ceiling(exact(text) * 1000)
+
+
+def units(text: str) -> int:
+    """Read a quantity in whole units, rounded up as Kubernetes does: `1Ki` is 1024, `500m` is 1."""
+    return _ceiling(exact(text))
+
+
+def _ceiling(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)

@@ -1,0 +1,193 @@
+"""InstancePool: instances that are alike, and how many of them for how long (seeds 002 and 003)."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from autoscaler.api import names
+from autoscaler.api.resources.base import (
+    AGE,
+    LIST_SET,
+    Column,
+    Conditions,
+    Definition,
+    Model,
+    Resource,
+    Rule,
+    condition_column,
+    immutable,
+    list_map,
+    name_rule,
+    rules,
+)
+from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, LabelValue, Quantities, Seconds
+
+ZoneName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+$")]
+InstanceTypeName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]
+NODE_GROUPS_MAX = 1000
+
+_TAG_WORD = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+
+
+class CapacityType(StrEnum):
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+class Architecture(StrEnum):
+    AMD64 = "amd64"
+    ARM64 = "arm64"
+
+
+class Specifications(Model):
+    """What instances of this pool are, as far as the public may know."""
+
+    instance_types: Annotated[
+        tuple[InstanceTypeName, ...],
+        Field(max_length=64, json_schema_extra=LIST_SET),
+    ] = ()
+    """Instance types, such as m7i.large; each has an Auto Scaling group in every zone."""
+    zones: Annotated[tuple[ZoneName, ...], Field(max_length=16, json_schema_extra=LIST_SET)] = ()
+    """Availability zones."""
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+    """on-demand, or spot, which is cheaper and may be taken away."""
+    node_type: LabelValue | None = None
+    """The nodes' label node.type."""
+    node_selector: Labels | None = None
+    """For pools of provider static: the labels of the nodes that belong to the pool."""
+
+
+class PoolLimits(Model):
+    """How much of this pool may be used. Running work is never stopped for a limit."""
+
+    max_active_instances: Count | None = None
+    """The most instances at once, those still starting included. Absent: no limit."""
+    target_max_seconds_per_month: Seconds | None = None
+    """Instance-seconds per calendar month (UTC) after which nothing new is started. Absent: no limit."""
+    max_idle_seconds: Seconds = 3600
+    """An instance that has been idle for longer than this is destroyed."""
+    target_max_cost_per_month: Count | None = None
+    """Cost per calendar month (UTC), in whole units of the currency that prices are given in, after which nothing
+    new is started. Absent: no limit."""
+
+
+class InstancePoolSpec(Model):
+    """What instances there may be in this pool."""
+
+    model_config = ConfigDict(json_schema_extra=rules(immutable("providerAccount", "providerAccount")))
+
+    provider_account: DnsName
+    """The ProviderAccount whose instances these are."""
+    enabled: bool = True
+    """Whether new instances may be asked for. What runs goes on either way."""
+    architectures: Annotated[tuple[Architecture, ...], Field(max_length=8, json_schema_extra=LIST_SET)] = ()
+    """Processor architectures of this pool's instances: amd64, arm64. Empty: whatever the instance types have."""
+    tags: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=127, pattern=f"^{_TAG_WORD}(={_TAG_WORD})?$")], ...],
+        Field(
+            max_length=32,
+            json_schema_extra=rules(
+                Rule(
+                    expression="self.all(t, self.exists_one(u, u.split('=')[0] == t.split('=')[0]))",
+                    message="each tag may be given once only",
+                )
+            ),
+        ),
+    ] = ()
+    """What these instances can do, as `name` or `name=value`. Nodes carry the label tag.sluice.dev/<name>. Where the
+    value is a number, pods may ask for a minimum with node affinity and operator Gt."""
+    specifications: Specifications = Specifications()
+    """What instances of this pool are, as far as the public may know."""
+    instance_wide: bool = True
+    """true: every scope may use this pool. false: only the one scope that lists it."""
+    ephemeral: bool = False
+    """Destroy an instance after it has run a single pod."""
+    limits: PoolLimits = PoolLimits()
+    """How much of this pool may be used."""
+    registration_timeout_seconds: Annotated[int, Field(ge=30, le=86_400)] = 900
+    """An instance that is not a Ready node this long after its launch is terminated."""
+    drain_seconds: Seconds = 3600
+    """How long to wait for running work when the pool is removed."""
+
+
+class NodeGroup(Model):
+    """One Auto Scaling group of the pool."""
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    """The Auto Scaling group's name."""
+    zone: ZoneName | None = None
+    """Its availability zone."""
+    instance_type: InstanceTypeName | None = None
+    """Its instance type."""
+    minimum: Count = 0
+    """Its smallest size."""
+    maximum: Count = 0
+    """Its largest size."""
+    desired: Count = 0
+    """The size it was last asked to have."""
+    instances: Count = 0
+    """The instances it has."""
+    template_hash: Annotated[str, Field(max_length=64)] | None = None
+    """Hash of what its nodes are made from; the learned allocatable belongs to it."""
+    allocatable: Quantities = {}
+    """What its nodes really offer to pods, learned from them."""
+    unavailable_until: datetime | None = None
+    """The provider had no capacity: not asked again before this time."""
+    reason: Annotated[str, Field(max_length=1024)] | None = None
+    """Why it is not used now."""
+
+
+class InstancePoolStatus(Model):
+    """What the pool has and has used."""
+
+    node_groups: Annotated[
+        tuple[NodeGroup, ...], Field(max_length=NODE_GROUPS_MAX, json_schema_extra=list_map("name"))
+    ] = ()
+    """The pool's Auto Scaling groups."""
+    active_instances: Count | None = None
+    """Instances asked for, starting or running."""
+    month: Annotated[str, Field(max_length=7, pattern=r"^[0-9]{4}-[0-9]{2}$")] | None = None
+    """The month the sums below are of, such as 2026-11 (UTC)."""
+    seconds_this_month: Seconds | None = None
+    """Instance-seconds used this month."""
+    cost_this_month: Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?$")] | None = None
+    """Cost of this month, where prices are known."""
+    observed_generation: Annotated[int, Field(ge=0)] | None = None
+    """The generation of the spec that was last acted on."""
+    conditions: Conditions = ()
+    """Details, with reasons."""
+
+
+class InstancePool(Resource):
+    """Instances that are alike: where they come from, who may use them, and within which limits."""
+
+    definition: ClassVar[Definition] = Definition(
+        plural="instancepools",
+        short_names=("ipool",),
+        columns=(
+            Column(name="Account", path=".spec.providerAccount"),
+            Column(name="Enabled", path=".spec.enabled", type="boolean"),
+            Column(name="Active", path=".status.activeInstances", type="integer"),
+            Column(name="Max", path=".spec.limits.maxActiveInstances", type="integer"),
+            Column(name="Seconds", path=".status.secondsThisMonth", type="integer"),
+            Column(name="MaxSeconds", path=".spec.limits.targetMaxSecondsPerMonth", type="integer"),
+            Column(name="Cost", path=".status.costThisMonth", wide=True),
+            Column(name="MaxCost", path=".spec.limits.targetMaxCostPerMonth", type="integer", wide=True),
+            Column(name="InstanceWide", path=".spec.instanceWide", type="boolean", wide=True),
+            Column(name="Ephemeral", path=".spec.ephemeral", type="boolean", wide=True),
+            condition_column("Ready"),
+            AGE,
+        ),
+        rules=(name_rule(names.INSTANCE_POOL_MAX, "instances are named <pool>-<number> and nodes labelled with it"),),
+    )
+
+    spec: InstancePoolSpec
+    """What instances there may be in this pool."""
+    status: InstancePoolStatus = InstancePoolStatus()
+    """What the pool has and has used."""
+
+
+PoolName = Annotated[DnsLabel, Field(max_length=names.INSTANCE_POOL_MAX)]
+"""The name of an InstancePool."""

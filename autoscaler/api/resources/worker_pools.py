@@ -1,0 +1,197 @@
+"""WorkerPool: a queue's length becomes worker pods (seed 000)."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from autoscaler.api import names
+from autoscaler.api.resources.base import (
+    NULLABLE,
+    Column,
+    Conditions,
+    Definition,
+    Model,
+    Resource,
+    Rule,
+    Scale,
+    name_rule,
+    rules,
+)
+from autoscaler.api.resources.types import Count, DnsLabel, DnsName
+
+
+class SourceType(StrEnum):
+    HTTP = "http"
+    SQS = "sqs"
+    PROMETHEUS = "prometheus"
+
+
+class PoolStatus(StrEnum):
+    ACTIVE = "Active"
+    PAUSED = "Paused"
+    SHUTDOWN = "Shutdown"
+
+
+class TemplateKind(StrEnum):
+    DEPLOYMENT = "Deployment"
+
+
+class QueueSource(Model):
+    """Where the number of waiting jobs comes from."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                expression="(self.type == 'prometheus') == has(self.query)",
+                message="query must be given where type is prometheus, and left out otherwise",
+                field=".query",
+            ),
+        )
+    )
+
+    type: SourceType = SourceType.HTTP
+    """How the queue is asked: `http` reads a number from a URL, `sqs` asks Amazon SQS, `prometheus` runs a query."""
+    endpoint: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=2048,
+            json_schema_extra=rules(
+                Rule(
+                    expression="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",
+                    message="must be a URL such as https://web-server/api/job/peek_queue",
+                ),
+                Rule(
+                    expression="!self.matches('^[a-z]+://[^/?#]*@')",
+                    message="must not hold a user name or password: credentials belong into the Secret of secretName",
+                ),
+            ),
+        ),
+    ]
+    """URL of the job queue: the page that tells its length, the SQS queue, or the Prometheus server.
+    A host without dots is a Service in the pool's own namespace."""
+    secret_name: DnsName | None = None
+    """Secret in the pool's namespace whose key `ApiKey` is sent with each request. Absent: no credentials are sent."""
+    query: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    """The instant query whose single value is the queue's length. For type prometheus only."""
+
+
+class Queue(Model):
+    """How the operator learns of waiting jobs."""
+
+    interval: Annotated[
+        str,
+        Field(
+            min_length=8,
+            max_length=8,
+            pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$",
+            json_schema_extra=rules(
+                Rule(expression="self != '00:00:00'", message="must be at least one second, as HH:MM:SS: 00:00:01")
+            ),
+        ),
+    ]
+    """How often the queue is asked, as HH:MM:SS: 00:00:10 is every ten seconds."""
+    source: QueueSource
+    """Where the number of waiting jobs comes from."""
+
+
+class TemplateSource(Model):
+    """The object in the pool's namespace whose pod template workers copy."""
+
+    kind: TemplateKind = TemplateKind.DEPLOYMENT
+    """What kind of object it is. Only Deployment is supported."""
+    name: DnsName
+    """Its name. It may have 0 replicas: then all workers come from the pool."""
+
+
+class PodTemplate(Model):
+    """What worker pods look like."""
+
+    source: TemplateSource
+    """The object in the pool's namespace whose pod template workers copy."""
+    container_name: DnsLabel
+    """The container of that template which does the work. It alone receives the idle timeout and the pool's name."""
+
+
+class WorkerSpec(Model):
+    """How workers are made and kept."""
+
+    idle_timeout_minutes: Annotated[int, Field(ge=1, le=525_600)]
+    """A worker that found no job for this many minutes exits by itself. At least 1."""
+    pod_template: PodTemplate
+    """What worker pods look like."""
+    retain_failed_workers: bool = False
+    """Keep failed worker pods for inspection. They count against the pool's capacity until you delete them."""
+
+
+class WorkerPoolSpec(Model):
+    """What you want of this pool."""
+
+    worker_pool_class_name: Annotated[DnsName, Field(json_schema_extra=NULLABLE)] | None = None
+    """The class of the operator that handles this pool. Absent or null: the default operator does."""
+    pool_capacity: Count
+    """The most worker pods this pool may have at once, failed ones included. 0 is legal.
+    Lowering it below the present number kills nobody."""
+    queue: Queue
+    """How the operator learns of waiting jobs."""
+    status: PoolStatus = PoolStatus.ACTIVE
+    """Active follows the queue. Paused asks the queue, creates nothing and leaves workers alone.
+    Shutdown asks nothing and removes all workers."""
+    worker_spec: WorkerSpec
+    """How workers are made and kept."""
+
+
+class WorkerPoolStatus(Model):
+    """What the operator last saw and did."""
+
+    current_capacity: Count | None = None
+    """How many more workers this pool could have now; never negative."""
+    failed_workers: Count | None = None
+    """How many worker pods have failed."""
+    managed_by: Annotated[str, Field(max_length=253)] | None = None
+    """The operator that handles this pool."""
+    pending_workers: Count | None = None
+    """How many worker pods do not run yet."""
+    queue_endpoint: Annotated[str, Field(max_length=2048)] | None = None
+    """The endpoint that was asked, the same as in the spec."""
+    queue_size: Count | None = None
+    """How many jobs waited when the queue was last read. Kept as it was while the queue cannot be read."""
+    running_workers: Count | None = None
+    """How many worker pods run."""
+    workers: Count | None = None
+    """How many worker pods there are in all (for the scale subresource)."""
+    selector: Annotated[str, Field(max_length=512)] | None = None
+    """Selects this pool's worker pods (for the scale subresource)."""
+    observed_generation: Annotated[int, Field(ge=0)] | None = None
+    """The generation of the spec that was last acted on."""
+    conditions: Conditions = ()
+    """Details, with reasons."""
+
+
+class WorkerPool(Resource):
+    """A pool of worker pods that grows with a job queue. Workers leave by themselves when they find no work."""
+
+    definition: ClassVar[Definition] = Definition(
+        plural="workerpools",
+        short_names=("wp",),
+        namespaced=True,
+        columns=(
+            Column(name="RunningWorkers", path=".status.runningWorkers", type="integer"),
+            Column(name="PendingWorkers", path=".status.pendingWorkers", type="integer"),
+            Column(name="QueueSize", path=".status.queueSize", type="integer"),
+            Column(name="CurrentCapacity", path=".status.currentCapacity", type="integer"),
+            Column(name="WorkerPoolClassName", path=".spec.workerPoolClassName"),
+            Column(name="Status", path=".spec.status"),
+            Column(name="PoolCapacity", path=".spec.poolCapacity", type="integer"),
+            Column(name="Interval", path=".spec.queue.interval"),
+            Column(name="ApiRoot", path=".spec.queue.source.endpoint"),
+        ),
+        rules=(name_rule(names.WORKER_POOL_MAX, "workers are named <pool>-<random> and labelled with it"),),
+        scale=Scale(spec_replicas=".spec.poolCapacity", status_replicas=".status.workers", selector=".status.selector"),
+    )
+
+    spec: WorkerPoolSpec
+    """What you want of this pool."""
+    status: WorkerPoolStatus = WorkerPoolStatus()
+    """What the operator last saw and did."""

@@ -1,0 +1,64 @@
+"""Policies become two objects each, fail closed, and their twins say what they say."""
+
+from typing import Any
+
+import pytest
+
+from autoscaler.api import keys, policies, version
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.policies import base, machine_group
+from tests import builders
+
+
+def by_kind(manifests: tuple[Manifest, ...]) -> dict[str, Manifest]:
+    return {manifest["kind"]: manifest for manifest in manifests}
+
+
+def test_every_policy_fails_closed_and_is_bound_under_its_own_name() -> None:
+    for policy in policies.POLICIES:
+        made, binding = policy.manifests()
+        assert made["spec"]["failurePolicy"] == "Fail"
+        assert binding["spec"]["policyName"] == made["metadata"]["name"] == policy.name
+        assert made["metadata"]["labels"][keys.VERSION] == version.VERSION
+
+
+def test_a_validating_policy_denies() -> None:
+    binding = by_kind(machine_group.POLICY.manifests())["ValidatingAdmissionPolicyBinding"]
+    assert binding["spec"]["validationActions"] == ["Deny"]
+
+
+@pytest.mark.parametrize(
+    ("param", "want"),
+    [
+        (base.Param(api_version="v1", kind="ConfigMap", name="c", namespace="n"), {"name": "c", "namespace": "n"}),
+        (base.Param(api_version=version.GROUP_VERSION, kind="Scope"), {"selector": {}}),
+    ],
+)
+def test_a_param_is_one_object_or_all_of_a_kind(param: base.Param, want: dict[str, Any]) -> None:
+    policy = base.MutatingPolicy(
+        name="p",
+        match=base.Match(group="", version="v1", resources=("pods",), operations=(base.Operation.CREATE,)),
+        patches=("[]",),
+        param=param,
+        twin=lambda request: request.object or {},
+    )
+    made, binding = policy.manifests()
+    assert made["spec"]["paramKind"] == {"apiVersion": param.api_version, "kind": param.kind}
+    assert binding["spec"]["paramRef"] == {**want, "parameterNotFoundAction": "Allow"}
+
+
+@pytest.mark.accept("M8")
+@pytest.mark.parametrize(
+    ("metadata", "refused"),
+    [
+        ({"name": "general", "labels": {keys.MACHINE_GROUP: "general"}}, False),
+        ({"name": "general", "labels": {keys.MACHINE_GROUP: "other"}}, True),
+        ({"name": "general", "labels": {}}, True),
+        ({"name": "general"}, True),
+        ({"name": "general", "deletionTimestamp": "2026-11-16T06:00:00Z"}, False),
+    ],
+)
+def test_a_machines_group_label_is_its_name(metadata: Manifest, *, refused: bool) -> None:
+    machine = {**builders.resource("Machine"), "metadata": metadata}
+    refusal = machine_group.POLICY.twin(base.Request(operation=base.Operation.CREATE, object=machine))
+    assert (refusal is not None) == refused
