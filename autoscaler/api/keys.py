@@ -20,7 +20,7 @@ FINALIZER: Final = f"{PREFIX}cleanup"
 WORKER_POOL: Final = f"{PREFIX}worker-pool"
 """Label on worker pods: the name of their pool."""
 
-# Machines (seed 001); ADR 0006 tells which spelling was chosen where the seed has two
+# Machines (seed 001); ADR 0005 tells which spelling was chosen where the seed has two
 MACHINE_GROUP: Final = f"{PREFIX}machine-group"
 """Label on Machines and pods, annotation on nodes: the machine group, which is the Machine's name."""
 MACHINE_TYPE: Final = f"{PREFIX}machine-type"

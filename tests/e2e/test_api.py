@@ -1,6 +1,7 @@
 """The custom resources on the real API server: accepted, established, defaulted, shown and guarded as promised."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.e2e import bad_objects, waiting
 from tools.local.api import Response
 from tools.local.plane import Plane
 
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 KINDS = {kind.__name__: kind for kind in resources.KINDS}
 
 
@@ -285,3 +287,9 @@ def test_explain_tells_what_a_field_is_for(api: Plane) -> None:
     text = api.kubectl("explain", "workerpool.spec.workerSpec.idleTimeoutMinutes")
     assert "exits by itself" in text
     assert "FIELD: idleTimeoutMinutes <integer>" in text
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda example: example.name)
+def test_every_example_is_accepted(api: Plane, example: Path) -> None:
+    said = api.kubectl("apply", "--dry-run=server", "-f", "-", stdin=example.read_text(encoding="utf-8"))
+    assert said.count("created (server dry run)") == len(said.splitlines()) >= 1

@@ -1,0 +1,1 @@
+"""The Pulumi components. Of the runtime they may import autoscaler.api alone, the contract between the two."""
