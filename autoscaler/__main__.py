@@ -3,9 +3,13 @@
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from autoscaler.api import crds, manifests, policies, resources, version
+from autoscaler.runtime import process, run, settings
+
+CONTROLLERS: Mapping[str, process.Registration] = {}
+"""The controllers of this version, by the name that --controllers takes."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -14,6 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     match arguments.command:
         case "crds":
             print(manifests.dump(_crds(arguments.kind)), end="")
+        case "run":
+            return _run(arguments)
         case "policies":
             print(manifests.dump(policies.manifests()), end="")
         case _:
@@ -24,6 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m autoscaler", description="Sluice's runtime and its tools.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run_command = commands.add_parser(
+        "run",
+        help="run the controllers",
+        description="Run the controllers until SIGTERM. A flag may be given as the environment variable in brackets.",
+    )
+    settings.add_arguments(run_command, tuple(CONTROLLERS))
     crds_command = commands.add_parser(
         "crds",
         help="print the custom resource definitions as YAML",
@@ -39,6 +51,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("version", help="print the version")
     return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        chosen = settings.read(arguments, tuple(CONTROLLERS))
+    except settings.SettingsError as error:
+        print(f"cannot run:\n{error}", file=sys.stderr)
+        return 2
+    return run.run(chosen, CONTROLLERS)
 
 
 def _crds(kind: str | None) -> list[manifests.Manifest]:

@@ -16,6 +16,9 @@ VERSION: Final = f"{PREFIX}version"
 FINALIZER: Final = f"{PREFIX}cleanup"
 """On worker pods, worker pools and instance pools: we have something to do before the object may go."""
 
+PAUSED: Final = f"{PREFIX}paused"
+"""Annotation on the runtime's namespace: `true` stops everything within a second."""
+
 # Worker pools (seed 000)
 WORKER_POOL: Final = f"{PREFIX}worker-pool"
 """Label on worker pods: the name of their pool."""

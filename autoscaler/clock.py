@@ -1,0 +1,40 @@
+"""Time as everything above reads it: the wall clock for what is written down, the monotonic one for deadlines.
+
+In a simulation both are virtual. Nothing but this module may read the machine's clock.
+"""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back, the same as the event loop's `time()`."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def to_rfc3339(seconds: float) -> str:
+    """Write a time as Kubernetes does in most places: UTC, whole seconds."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def to_rfc3339_micro(seconds: float) -> str:
+    """Write a time as Kubernetes does in Leases and Events: UTC, six digits of the second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,193 @@
+"""Keep a table equal to what the API server has: list once, then watch, and list again when history is lost.
+
+It gives up on nothing: every failure is counted, told and tried again after a growing, jittered pause. It must not
+decide anything about the objects it brings.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Generic, TypeVar
+
+import msgspec
+import pydantic
+import structlog
+
+from autoscaler.kube import kinds, objects, port, store, wire
+
+T = TypeVar("T", bound=objects.Stored)
+PAGE: Final = 500
+_GONE: Final = 410
+_LIST_SECONDS: Final = 60.0
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long to wait for what."""
+
+    watch_seconds: float = 300.0
+    """The server ends a watch after this, at the latest twice this."""
+    inactivity_seconds: float = 150.0
+    """A watch that says nothing for so long, not even a bookmark, is taken for dead."""
+    backoff_seconds: float = 0.25
+    backoff_max_seconds: float = 30.0
+    absent_seconds: float = 5.0
+    """How often to look for a kind that is not served yet."""
+
+
+DEFAULT_PACE: Final = Pace()
+
+
+class State(StrEnum):
+    STARTING = "Starting"
+    SYNCED = "Synced"
+    ABSENT = "Absent"
+    """The kind is not served: its definition is not installed."""
+    FAILING = "Failing"
+
+
+class Reflector(Generic[T]):
+    """Feeds one table from one collection."""
+
+    def __init__(
+        self,
+        api: port.Api,
+        resource: kinds.ResourceType,
+        table: store.Table[T],
+        decode: Callable[[bytes | msgspec.Raw], T],
+        *,
+        namespace: str | None = None,
+        pace: Pace = DEFAULT_PACE,
+    ) -> None:
+        self.resource = resource
+        self.state = State.STARTING
+        self.problem: str | None = None
+        """What is wrong, while the state is Failing."""
+        self.restarts = 0
+        """How often a watch broke or a list had to be made again."""
+        self._api = api
+        self._table = table
+        self._decode = decode
+        self._path = resource.collection(namespace)
+        self._pace = pace
+        self._random = random.Random(self._path)  # noqa: S311  # jitter, not cryptography
+        self._failures = 0
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        must_list = True
+        while True:
+            try:
+                if must_list:
+                    await self._list()
+                    must_list = False
+                await self._watch()
+            except port.ExpiredError:
+                self._restarted("watch_expired")
+                must_list = True
+                await self._pause(self._backoff())
+            except port.NotFoundError:
+                self._absent()
+                must_list = True
+                await self._pause(self._pace.absent_seconds)
+            except (port.KubeError, TimeoutError, msgspec.MsgspecError) as error:
+                self._restarted("watch_failed", error)
+                await self._pause(self._backoff())
+
+    async def _list(self) -> None:
+        listed: list[T] = []
+        query = {"limit": str(PAGE)}
+        while True:
+            request = port.Request(method="GET", path=self._path, query=query, timeout_seconds=_LIST_SECONDS)
+            page = wire.LISTING.decode(port.required(await self._api.send(request)))
+            listed.extend(read for read in map(self._read, page.items) if read is not None)
+            if not page.metadata.continue_:
+                break
+            query = {"limit": str(PAGE), "continue": page.metadata.continue_}
+            await asyncio.sleep(0)  # a long list must not keep others waiting
+        self._table.replace(listed, int(page.metadata.resource_version))
+        self._well()
+
+    async def _watch(self) -> None:
+        """Watch from where we are until the server ends it; an end without any event at once is a failure."""
+        seconds = self._pace.watch_seconds * (1 + self._random.random())
+        query = {
+            "resourceVersion": str(self._table.resource_version),
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(int(seconds)),
+        }
+        async with contextlib.aclosing(self._api.watch(self._path, query)) as batches:
+            started = asyncio.get_running_loop().time()
+            while True:
+                async with asyncio.timeout(self._pace.inactivity_seconds):
+                    batch = await anext(batches, None)
+                if batch is None:
+                    break
+                self._apply(batch)
+                self._well()
+        if asyncio.get_running_loop().time() - started < 1:
+            raise port.UnreachableError(f"the watch of {self._path} ended at once")
+
+    def _apply(self, batch: Sequence[bytes]) -> None:
+        for line in batch:
+            event = wire.EVENT.decode(line)
+            match event.type:
+                case "ADDED" | "MODIFIED":
+                    read = self._read(event.object)
+                    if read is not None:
+                        self._table.seen(read)
+                case "DELETED":
+                    self._table.gone(objects.simple(event.object).meta)
+                case "BOOKMARK":
+                    version = objects.simple(event.object).meta.resource_version
+                    self._table.resource_version = max(self._table.resource_version, version)
+                case _:
+                    problem = wire.PROBLEM.decode(event.object)
+                    raise port.error_of(problem.code, bytes(event.object))
+
+    def _read(self, raw: msgspec.Raw) -> T | None:
+        """Decode an object; one that makes no sense is put aside under its name, and the rest goes on."""
+        try:
+            return self._decode(raw)
+        except (msgspec.ValidationError, pydantic.ValidationError, ValueError) as error:
+            meta = objects.simple(raw).meta
+            log.warning("object_unreadable", kind=self.resource.kind, key=meta.key, error=str(error))
+            self._table.put_aside(meta, str(error))
+            return None
+
+    def _well(self) -> None:
+        self._failures = 0
+        self.problem = None
+        if self.state is not State.SYNCED:
+            log.info("watch_synced", kind=self.resource.kind, objects=len(self._table))
+            self.state = State.SYNCED
+
+    def _absent(self) -> None:
+        """Take a kind that was never served for empty; of one that is served no more, nothing is known."""
+        if self.state is not State.ABSENT:
+            log.warning("kind_not_served", kind=self.resource.kind, path=self._path)
+        if self.state is State.STARTING:
+            self._table.replace((), 0)
+        else:
+            self._table.lost()
+        self.state = State.ABSENT
+
+    def _restarted(self, event: str, error: Exception | None = None) -> None:
+        self.restarts += 1
+        self._failures += 1
+        self.problem = str(error) if error else None
+        if error:
+            self.state = State.FAILING
+        log.info(event, kind=self.resource.kind, failures=self._failures, error=self.problem)
+
+    def _backoff(self) -> float:
+        grown = min(self._pace.backoff_max_seconds, self._pace.backoff_seconds * 2 ** min(self._failures - 1, 16))
+        return float(grown) * (0.5 + self._random.random() / 2)
+
+    @staticmethod
+    async def _pause(seconds: float) -> None:
+        await asyncio.sleep(seconds)

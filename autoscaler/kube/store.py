@@ -1,0 +1,165 @@
+"""What we know of the cluster: tables of objects with indexes kept current at each change.
+
+A table never goes back in time: an object older than the one it has is ignored, whether it comes from the watch or as
+the answer to a write of ours. That is how a controller sees its own writes, and never acts twice on an old view.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+from autoscaler.kube.objects import Key, Meta, Stored
+
+T = TypeVar("T", bound=Stored)
+K = TypeVar("K", bound=Hashable)
+Listener = Callable[[T | None, T | None], None]
+_DELETED_MAX: Final = 20_000
+_NOTHING: Final[Mapping[Key, Any]] = MappingProxyType({})
+
+
+class Index(Generic[K, T]):
+    """The objects of a table by something other than their key."""
+
+    def __init__(self, values: Callable[[T], Iterable[K]]) -> None:
+        self._values = values
+        self._groups: dict[K, dict[Key, T]] = {}
+
+    def get(self, value: K) -> Mapping[Key, T]:
+        """Return the objects with this value. A view: it changes with the table."""
+        return MappingProxyType(self._groups[value]) if value in self._groups else _NOTHING
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def update(self, old: T | None, new: T | None) -> None:
+        """Take over one change of the table."""
+        before = set(self._values(old)) if old is not None else set()
+        after = set(self._values(new)) if new is not None else set()
+        if old is not None:
+            for value in before - after:
+                group = self._groups[value]
+                del group[old.meta.key]
+                if not group:
+                    del self._groups[value]
+        if new is not None:
+            for value in after:
+                self._groups.setdefault(value, {})[new.meta.key] = new
+
+
+class Table(Generic[T]):
+    """All objects of one kind that we watch."""
+
+    def __init__(self) -> None:
+        self.synced = False
+        """Whether the first list is complete. Before, absence means nothing."""
+        self.resource_version = 0
+        """How far the list or the watch has come."""
+        self.unreadable: dict[Key, str] = {}
+        """Objects that we cannot make sense of, and why. They are in no index."""
+        self._objects: dict[Key, T] = {}
+        self._deleted: dict[Key, str] = {}
+        self._listeners: list[Listener[T]] = []
+        self._snapshot: Mapping[Key, T] | None = None
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def get(self, key: Key) -> T | None:
+        return self._objects.get(key)
+
+    def snapshot(self) -> Mapping[Key, T]:
+        """Return all objects as they are now; later changes do not show. Free while nothing changes."""
+        if self._snapshot is None:
+            self._snapshot = MappingProxyType(dict(self._objects))
+        return self._snapshot
+
+    def index(self, values: Callable[[T], Iterable[K]]) -> Index[K, T]:
+        """Add an index, to be made before the first object arrives."""
+        made: Index[K, T] = Index(values)
+        self.listen(made.update)
+        return made
+
+    def listen(self, listener: Listener[T]) -> None:
+        """Call this with the old and the new object at each change, None standing for absence."""
+        self._listeners.append(listener)
+
+    # What the watch says
+
+    def seen(self, stored: T) -> None:
+        """Take over an object from the watch."""
+        self.resource_version = max(self.resource_version, stored.meta.resource_version)
+        self._take(stored)
+
+    def gone(self, meta: Meta) -> None:
+        """Take over a deletion from the watch."""
+        self.resource_version = max(self.resource_version, meta.resource_version)
+        self.unreadable.pop(meta.key, None)
+        if self._deleted.get(meta.key) == meta.uid:
+            del self._deleted[meta.key]
+        known = self._objects.get(meta.key)
+        if known is not None and known.meta.resource_version <= meta.resource_version:
+            self._change(known, None)
+
+    def replace(self, listed: Iterable[T], resource_version: int) -> None:
+        """Take over a whole list: what it lacks was deleted, unless we wrote it after the list was made."""
+        keys = set()
+        self._deleted.clear()
+        for stored in listed:
+            keys.add(stored.meta.key)
+            self._take(stored)
+        for known in list(self._objects.values()):
+            if known.meta.key not in keys and known.meta.resource_version <= resource_version:
+                self._change(known, None)
+        self.resource_version = max(self.resource_version, resource_version)
+        self.synced = True
+
+    def put_aside(self, meta: Meta, problem: str) -> None:
+        """Remember an object that cannot be read, and why, instead of what we knew of it."""
+        self.gone(meta)
+        self.unreadable[meta.key] = problem
+
+    def lost(self) -> None:
+        """Say that what we know may be wrong, until the next list."""
+        self.synced = False
+
+    # What our own writes say
+
+    def wrote(self, stored: T) -> None:
+        """Take over the answer to a write of ours; one that the watch has already overtaken is old news."""
+        meta = stored.meta
+        if meta.key in self._objects or meta.resource_version > self.resource_version:
+            self._take(stored)
+
+    def deleted(self, key: Key, uid: str) -> None:
+        """Forget an object that we deleted, and do not take it up again until the watch has said so too."""
+        self._deleted[key] = uid
+        if len(self._deleted) > _DELETED_MAX:  # answers that came after the watch's word: no one asks for them again
+            del self._deleted[next(iter(self._deleted))]
+        known = self._objects.get(key)
+        if known is not None and known.meta.uid == uid:
+            self._change(known, None)
+
+    def _take(self, stored: T) -> None:
+        key = stored.meta.key
+        known = self._objects.get(key)
+        if known is not None and known.meta.resource_version >= stored.meta.resource_version:
+            return
+        if self._deleted.get(key) == stored.meta.uid:
+            return
+        self.unreadable.pop(key, None)
+        self._change(known, stored)
+
+    def _change(self, old: T | None, new: T | None) -> None:
+        self._snapshot = None
+        if new is not None:
+            self._objects[new.meta.key] = new
+        elif old is not None:
+            del self._objects[old.meta.key]
+        for listener in self._listeners:
+            listener(old, new)

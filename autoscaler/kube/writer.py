@@ -1,0 +1,204 @@
+"""Every write to the API server goes through here: fenced, bounded, with preconditions, and its answer into the store.
+
+A write is sent only while the fence is open. It is tried again only where that is harmless, a bounded number of times;
+what a failure means is the caller's to decide.
+"""
+
+import asyncio
+import dataclasses
+import weakref
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from autoscaler.kube import kinds, objects, port, store, wire
+from autoscaler.kube.objects import Key
+
+T = TypeVar("T", bound=objects.Stored)
+Manifest = Mapping[str, Any]
+CONCURRENCY: Final = 32
+ATTEMPTS: Final = 4
+_PAUSE_SECONDS: Final = 0.2
+_PAUSE_MAX_SECONDS: Final = 5.0
+_SERVER_ERROR: Final = 500
+
+
+class FencedError(Exception):
+    """We may not write now: we do not lead, are paused, or only observe. Nothing was sent."""
+
+
+class Fence(Protocol):
+    """Whether we may write, asked right before each send."""
+
+    def check(self, request: port.Request) -> float:
+        """Return how many seconds the call may take; raise FencedError if it must not be sent."""
+        ...
+
+
+class OpenFence:
+    """Lets everything pass: for tools that a person runs."""
+
+    def check(self, request: port.Request) -> float:
+        return request.timeout_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target(Generic[T]):
+    """A kind that is written to, and the table that takes the answers; a kind that is not watched has none."""
+
+    resource: kinds.ResourceType
+    decode: Callable[[bytes | msgspec.Raw], T]
+    table: store.Table[T] | None = None
+
+    def remember(self, body: bytes) -> None:
+        """Put the object that an answer holds into the table."""
+        if self.table is not None:
+            self.table.wrote(self.decode(body))
+
+    def forget(self, key: Key, uid: str) -> None:
+        """Take an object that is gone out of the table."""
+        if self.table is not None:
+            self.table.deleted(key, uid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """What must still be true of an object for a write to take effect."""
+
+    uid: str
+    resource_version: int | None = None
+    """None: any version of this very object."""
+
+    @classmethod
+    def of(cls, stored: objects.Stored) -> "Precondition":
+        """Demand exactly the version that a decision was made on."""
+        return cls(uid=stored.meta.uid, resource_version=stored.meta.resource_version)
+
+    def as_json(self) -> dict[str, str]:
+        version = {} if self.resource_version is None else {"resourceVersion": str(self.resource_version)}
+        return {"uid": self.uid, **version}
+
+
+class Writer:
+    """Writes objects. At most one write per object is under way."""
+
+    def __init__(self, api: port.Api, fence: Fence, *, concurrency: int = CONCURRENCY) -> None:
+        self.outcomes: Counter[tuple[str, str, str]] = Counter()
+        """How many writes ended how, by verb, kind and outcome."""
+        self._api = api
+        self._fence = fence
+        self._slots = asyncio.Semaphore(concurrency)
+        self._locks: weakref.WeakValueDictionary[tuple[str, Key], asyncio.Lock] = weakref.WeakValueDictionary()
+
+    async def create(self, target: Target[T], manifest: Manifest) -> None:
+        """Create an object whose name the caller chose.
+
+        Raises AlreadyExistsError where an object of that name is there, which may be our own doing: an earlier attempt
+        whose answer was lost. The table has it then.
+        """
+        metadata = manifest["metadata"]
+        key = Key(metadata.get("namespace", ""), metadata["name"])
+        request = port.Request(
+            method="POST", path=target.resource.collection(key.namespace or None), body=msgspec.json.encode(manifest)
+        )
+        try:
+            target.remember(await self._write("create", target.resource, key, request))
+        except port.AlreadyExistsError:
+            there = port.Request(method="GET", path=target.resource.path(key.name, key.namespace or None))
+            target.remember(port.required(await self._api.send(there)))
+            raise
+
+    async def patch(
+        self, target: Target[T], key: Key, changes: Manifest, *, only_if: Precondition, subresource: str | None = None
+    ) -> None:
+        """Merge changes into an object, or into a subresource such as `status`."""
+        metadata = {**changes.get("metadata", {}), **only_if.as_json()}
+        request = port.Request(
+            method="PATCH",
+            path=target.resource.path(key.name, key.namespace or None, subresource),
+            body=msgspec.json.encode({**changes, "metadata": metadata}),
+            content_type=port.MERGE_PATCH,
+        )
+        verb = f"patch_{subresource}" if subresource else "patch"
+        target.remember(await self._write(verb, target.resource, key, request))
+
+    async def delete(
+        self, target: Target[T], key: Key, *, only_if: Precondition, grace_seconds: int | None = None
+    ) -> None:
+        """Delete an object, its dependents after it; one that is gone already is fine."""
+        options: dict[str, Any] = {"preconditions": only_if.as_json(), "propagationPolicy": "Background"}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        request = port.Request(
+            method="DELETE",
+            path=target.resource.path(key.name, key.namespace or None),
+            body=msgspec.json.encode(options),
+        )
+        try:
+            answer = await self._write("delete", target.resource, key, request)
+        except port.NotFoundError:
+            target.forget(key, only_if.uid)
+            return
+        if wire.DELETED.decode(answer).is_gone:
+            target.forget(key, only_if.uid)
+        else:
+            target.remember(answer)
+
+    async def evict(self, key: Key, *, only_if: Precondition) -> None:
+        """Ask a pod to leave; TooManyRequestsError means a disruption budget holds it."""
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "deleteOptions": {"preconditions": only_if.as_json()},
+        }
+        request = port.Request(
+            method="POST",
+            path=kinds.PODS.path(key.name, key.namespace, "eviction"),
+            body=msgspec.json.encode(eviction),
+        )
+        await self._write("evict", kinds.PODS, key, request)
+
+    async def _write(self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request) -> bytes:
+        outcome = "failed"
+        lock = self._locks.setdefault((resource.plural, key), asyncio.Lock())
+        try:
+            async with lock, self._slots:
+                body = await self._send(request, retry_when_busy=verb != "evict")
+            outcome = "done"
+        except FencedError:
+            outcome = "fenced"
+            raise
+        except port.ConflictError:
+            outcome = "conflict"
+            raise
+        else:
+            return body
+        finally:
+            self.outcomes[verb, resource.kind, outcome] += 1
+
+    async def _send(self, request: port.Request, *, retry_when_busy: bool) -> bytes:
+        """Send until there is an answer that settles it.
+
+        Every write carries a precondition or a name that the caller chose, so sending it twice does no harm.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            pause = _PAUSE_SECONDS * 4 ** (attempt - 1)
+            limit = self._fence.check(request)
+            try:
+                return port.required(await self._api.send(dataclasses.replace(request, timeout_seconds=limit)))
+            except port.UnreachableError:
+                if attempt == ATTEMPTS:
+                    raise
+            except port.TooManyRequestsError as error:
+                if attempt == ATTEMPTS or not retry_when_busy:
+                    raise
+                pause = error.retry_after_seconds or pause
+            except port.ApiError as error:
+                if attempt == ATTEMPTS or error.status < _SERVER_ERROR:
+                    raise
+            await asyncio.sleep(min(_PAUSE_MAX_SECONDS, pause))
+        raise AssertionError("the last attempt returns or raises")

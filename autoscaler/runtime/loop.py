@@ -1,0 +1,159 @@
+"""Run one controller: wake it when something changed or its time has come, and keep its failures to itself.
+
+Changes are gathered for a moment, so that a burst is one cycle. A cycle starts only when everything it reads is synced
+and the fence is open; it is cancelled when the fence closes. What a failed cycle was woken for is not forgotten.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from autoscaler import clock
+from autoscaler.kube import objects, writer
+from autoscaler.runtime import controllers, fence, telemetry
+
+log = structlog.get_logger()
+_CLOSED_CHECK_SECONDS: Final = 0.2
+_OPEN_CHECK_SECONDS: Final = (0.05, 1.0)
+"""How often to look whether we may act: at first, and at last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How changes are gathered and failures spaced."""
+
+    idle_seconds: float = 0.05
+    """A cycle starts when nothing has changed for so long,"""
+    gather_seconds: float = 1.0
+    """or at the latest so long after the first change."""
+    backoff_seconds: float = 0.5
+    backoff_max_seconds: float = 60.0
+
+
+DEFAULT_PACE: Final = Pace()
+
+
+class Runner:
+    """The task of one controller."""
+
+    def __init__(
+        self,
+        name: str,
+        time: clock.Clock,
+        gate: fence.Fence,
+        metrics: telemetry.Metrics,
+        *,
+        pace: Pace = DEFAULT_PACE,
+    ) -> None:
+        self.name = name
+        self.sources: list[controllers.Source] = []
+        self._time = time
+        self._gate = gate
+        self._metrics = metrics
+        self._pace = pace
+        self._dirty: set[tuple[str, objects.Key]] = set()
+        self._dirty_since: float | None = None
+        self._changed = asyncio.Event()
+        self._wake_at: float | None = None
+        self._failures = 0
+        self._told: str | None = None
+
+    def wake(self, kind: str, key: objects.Key) -> None:
+        """Note that something changed."""
+        self._dirty.add((kind, key))
+        if self._dirty_since is None:
+            self._dirty_since = self._time.monotonic()
+        self._changed.set()
+
+    def oldest_change_seconds(self) -> float:
+        """Return how long the oldest change has waited for a cycle."""
+        return 0.0 if self._dirty_since is None else self._time.monotonic() - self._dirty_since
+
+    async def run(self, controller: controllers.Controller) -> None:
+        """Run cycles until cancelled."""
+        await self._until_open()
+        await self._cycle(controller)
+        while True:
+            await self._until_woken()
+            await self._gather()
+            await self._until_open()
+            await self._cycle(controller)
+
+    async def _cycle(self, controller: controllers.Controller) -> None:
+        dirty = frozenset(self._dirty)
+        self._dirty.clear()
+        self._dirty_since = None
+        started = self._time.monotonic()
+        outcome = "done"
+        try:
+            self._wake_at = await self._unless_closed(controller.reconcile(dirty))
+            self._failures = 0
+        except writer.FencedError as error:
+            outcome = "fenced"
+            self._again(dirty, self._time.now())
+            log.info("cycle_fenced", controller=self.name, reason=str(error))
+        except Exception as error:  # the one place where a controller's failure is caught: the others go on
+            outcome = "failed"
+            self._failures += 1
+            pause = min(self._pace.backoff_max_seconds, self._pace.backoff_seconds * 2 ** min(self._failures - 1, 10))
+            self._again(dirty, self._time.now() + pause)
+            log.exception("cycle_failed", controller=self.name, error=str(error), again_in_seconds=pause)
+        finally:
+            self._metrics.cycle(self.name, outcome, self._time.monotonic() - started)
+
+    def _again(self, dirty: controllers.Dirty, wake_at: float) -> None:
+        self._dirty |= dirty
+        self._wake_at = wake_at
+        self._changed.clear()
+
+    async def _unless_closed(self, cycle: Coroutine[Any, Any, float | None]) -> float | None:
+        """Cancel a cycle when the fence closes under it."""
+        task = asyncio.create_task(cycle)
+        try:
+            while True:
+                done, _ = await asyncio.wait({task}, timeout=_CLOSED_CHECK_SECONDS)
+                if done:
+                    return task.result()
+                reason = self._gate.closed()
+                if reason not in (None, fence.Closed.OBSERVING):
+                    raise writer.FencedError(f"the cycle was cancelled: {reason}")
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _until_woken(self) -> None:
+        """Wait for a change or for the time the controller named."""
+        limit = None if self._wake_at is None else max(0.0, self._wake_at - self._time.now())
+        try:
+            async with asyncio.timeout(limit):
+                await self._changed.wait()
+        except TimeoutError:
+            self._wake_at = None
+
+    async def _gather(self) -> None:
+        latest = self._time.monotonic() + self._pace.gather_seconds
+        while self._changed.is_set() and self._time.monotonic() < latest:
+            self._changed.clear()
+            await asyncio.sleep(self._pace.idle_seconds)
+        self._changed.clear()
+
+    async def _until_open(self) -> None:
+        """Wait until everything is synced and we may act; say once what is missing."""
+        pause, longest = _OPEN_CHECK_SECONDS
+        while True:
+            missing = next((missing for source in self.sources if (missing := source.unsynced())), None)
+            closed = self._gate.closed()
+            if closed is fence.Closed.OBSERVING:
+                closed = None
+            reason = missing or (str(closed) if closed else None)
+            if reason != self._told:
+                self._told = reason
+                log.info("waiting" if reason else "acting", controller=self.name, reason=reason)
+            if reason is None:
+                return
+            await asyncio.sleep(pause)
+            pause = min(longest, pause * 1.5)

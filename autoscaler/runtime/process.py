@@ -1,0 +1,227 @@
+"""One process of the runtime: its watches, Leases and controllers, from start to clean end.
+
+It runs unchanged on a real and on a simulated cluster; what differs is given to it as its surroundings.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from prometheus_client import core
+
+from autoscaler import clock
+from autoscaler.api import keys
+from autoscaler.kube import events, kinds, objects, port, reflector, store, writer
+from autoscaler.runtime import compatibility, controllers, fence, leadership, loop, telemetry
+
+log = structlog.get_logger()
+CHECK_SECONDS: Final = 2.0
+GRACE_SECONDS: Final = 10.0
+"""How long a cycle may go on after we were told to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """A controller of this process: the Lease it acts under, and how it is made."""
+
+    lease: str
+    build: controllers.Build
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a process finds around it."""
+
+    api: port.Api
+    clock: clock.Clock
+    leadership: leadership.Leadership
+    plan: controllers.Planner
+    namespace: str
+    identity: str
+    observe: bool = False
+
+
+class Process:
+    """A replica of the runtime."""
+
+    def __init__(self, around: Surroundings, registrations: Mapping[str, Registration]) -> None:
+        self.metrics = telemetry.Metrics()
+        self._around = around
+        self._registrations = registrations
+        self._watches = controllers.Watches(self._reflector)
+        self._namespaces = self._watches.table(kinds.NAMESPACES, objects.simple)
+        self._runners: dict[str, loop.Runner] = {}
+        self._writers: dict[str, writer.Writer] = {}
+        self._recorders: dict[str, events.Recorder] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.metrics.add(self._collect)
+
+    async def run(self) -> None:
+        """Check, start everything and go on until cancelled; then end cleanly and release the Leases."""
+        await self._check()
+        leases = sorted({registration.lease for registration in self._registrations.values()})
+        async with self._background(leases):
+            await self._around.leadership.start(leases)
+            await self._until_one_dies()
+
+    def unready(self) -> list[str]:
+        """Return what is missing before this replica could act, were it to lead."""
+        return [missing for source in self._sources() if (missing := source.unsynced())]
+
+    def dead(self) -> list[str]:
+        """Return the tasks that ended although none ever should."""
+        return [name for name, task in self._tasks.items() if task.done()]
+
+    async def _check(self) -> None:
+        """Ask whether we fit together, as soon as there is somebody to ask."""
+        while True:
+            try:
+                return await compatibility.check(self._around.api)
+            except port.UnreachableError as error:
+                log.warning("api_server_unreachable", error=str(error))
+                await asyncio.sleep(CHECK_SECONDS)
+
+    @contextlib.asynccontextmanager
+    async def _background(self, leases: Iterable[str]) -> AsyncGenerator[None, None]:
+        cycles = {name: self._start(name, registration) for name, registration in self._registrations.items()}
+        for place, watched in self._watches.reflectors.items():
+            self._spawn(f"watch {place[0]}", watched.run())
+        for lease in leases:
+            self._spawn(f"events {lease}", self._recorder(lease).run())
+        try:
+            for name, run in cycles.items():
+                self._spawn(f"controller {name}", run)
+            yield
+        finally:
+            await self._end()
+
+    async def _until_one_dies(self) -> None:
+        done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def _end(self) -> None:
+        """Let cycles finish or cancel them, tell what is left to tell, and give the Leases back."""
+        log.info("stopping")
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.wait(self._tasks.values(), timeout=GRACE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS / 2):
+                for recorder in self._recorders.values():
+                    await recorder.flush()
+        await self._around.leadership.stop()
+        log.info("stopped")
+
+    def _start(self, name: str, registration: Registration) -> Any:  # noqa: ANN401  # a coroutine
+        around, lease = self._around, registration.lease
+        runner = loop.Runner(name, around.clock, self._fence(lease), self.metrics)
+        runner.sources.append(_Synced(self._watches.reflectors, kinds.NAMESPACES, None, self._namespaces))
+        self._runners[name] = runner
+        footing = controllers.Footing(
+            clock=around.clock,
+            writer=self._writer(lease),
+            recorder=self._recorder(lease),
+            plan=around.plan,
+            watch=self._watcher(runner),
+            feed=lambda source: self._feed(runner, source),
+            wake=runner.wake,
+        )
+        return runner.run(registration.build(footing))
+
+    def _watcher(self, runner: loop.Runner) -> Callable[..., store.Table[Any]]:
+        def watch(
+            resource: kinds.ResourceType, decode: Callable[..., Any], namespace: str | None = None
+        ) -> store.Table[Any]:
+            table = self._watches.table(resource, decode, namespace)
+            table.listen(lambda old, new: _wake(runner, resource.kind, new or old))
+            runner.sources.append(_Synced(self._watches.reflectors, resource, namespace, table))
+            return table
+
+        return watch
+
+    def _feed(self, runner: loop.Runner, source: controllers.Source) -> None:
+        runner.sources.append(source)
+        self._spawn(f"source {runner.name} {len(runner.sources)}", source.run())
+
+    def _spawn(self, name: str, work: Any) -> None:  # noqa: ANN401  # a coroutine
+        self._tasks[name] = asyncio.create_task(work, name=name)
+
+    def _fence(self, lease: str) -> fence.Fence:
+        around = self._around
+        return fence.Fence(
+            remaining=lambda: around.leadership.remaining(lease), is_paused=self._is_paused, observe=around.observe
+        )
+
+    def _writer(self, lease: str) -> writer.Writer:
+        return self._writers.setdefault(lease, writer.Writer(self._around.api, self._fence(lease)))
+
+    def _recorder(self, lease: str) -> events.Recorder:
+        around = self._around
+        made = events.Recorder(around.api, self._fence(lease), around.clock, component=around.identity)
+        return self._recorders.setdefault(lease, made)
+
+    def _reflector(self, *arguments: Any, **options: Any) -> reflector.Reflector[Any]:  # noqa: ANN401
+        return reflector.Reflector(self._around.api, *arguments, **options)
+
+    def _is_paused(self) -> bool:
+        own = self._namespaces.get(objects.Key("", self._around.namespace))
+        return own is not None and own.meta.annotations.get(keys.PAUSED) == "true"
+
+    def _sources(self) -> Iterable[controllers.Source]:
+        return [source for runner in self._runners.values() for source in runner.sources]
+
+    def _collect(self) -> Iterable[core.Metric]:
+        around = self._around
+        leases = {registration.lease for registration in self._registrations.values()}
+        yield telemetry.gauge(
+            "sluice_leader",
+            "Whether this replica acts under a Lease.",
+            [({"lease": lease}, float(around.leadership.remaining(lease) > 0)) for lease in sorted(leases)],
+        )
+        yield telemetry.gauge(
+            "sluice_queue_age_seconds",
+            "How long the oldest change has waited for a cycle.",
+            [({"controller": name}, runner.oldest_change_seconds()) for name, runner in self._runners.items()],
+        )
+        yield telemetry.counter(
+            "sluice_watch_restarts",
+            "How often a watch broke or a list had to be made again.",
+            [({"kind": watched.resource.kind}, watched.restarts) for watched in self._watches.reflectors.values()],
+        )
+        yield telemetry.counter(
+            "sluice_writes",
+            "Writes to the API server, by verb, kind and outcome.",
+            [
+                ({"lease": lease, "verb": verb, "kind": kind, "outcome": outcome}, count)
+                for lease, made in self._writers.items()
+                for (verb, kind, outcome), count in sorted(made.outcomes.items())
+            ],
+        )
+
+
+def _wake(runner: loop.Runner, kind: str, changed: objects.Stored | None) -> None:
+    if changed is not None:
+        runner.wake(kind, changed.meta.key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Synced:
+    """A watch as a source: run elsewhere, asked here whether its first list is complete."""
+
+    reflectors: Mapping[tuple[str, str | None], reflector.Reflector[Any]]
+    resource: kinds.ResourceType
+    namespace: str | None
+    table: store.Table[Any]
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    def unsynced(self) -> str | None:
+        if self.table.synced:
+            return None
+        watched = self.reflectors[self.resource.collection(), self.namespace]
+        return f"{self.resource.kind}: {watched.state}" + (f", {watched.problem}" if watched.problem else "")

@@ -1,0 +1,143 @@
+"""How the process was started: flags, each with an environment variable behind it, checked before anything happens."""
+
+import argparse
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from autoscaler.kube import credentials, election
+
+PREFIX: Final = "SLUICE_"
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class SettingsError(Exception):
+    """The process was started wrongly; the message lists everything that is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the process was started."""
+
+    namespace: str
+    identity: str
+    controllers: tuple[str, ...]
+    observe: bool
+    origin: credentials.Origin
+    listen_host: str
+    listen_port: int
+    log_level: str
+    terms: election.Terms
+
+
+def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None:
+    """Add the flags of `run`."""
+    parser.add_argument("--namespace", help="the runtime's own namespace, where its Leases are [SLUICE_NAMESPACE]")
+    parser.add_argument("--identity", help="the name under which it acts; default: the host's name [SLUICE_IDENTITY]")
+    parser.add_argument(
+        "--controllers",
+        help=f"which controllers to run, with commas; default: all ({', '.join(known) or 'none'}) [SLUICE_CONTROLLERS]",
+    )
+    parser.add_argument(
+        "--observe", action="store_true", default=None, help="plan, tell, write nothing [SLUICE_OBSERVE]"
+    )
+    parser.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
+    parser.add_argument("--context", help="the context in the kubeconfig; default: its current one [SLUICE_CONTEXT]")
+    parser.add_argument("--listen", help="where health and metrics are served; default: 0.0.0.0:8080 [SLUICE_LISTEN]")
+    parser.add_argument("--log-level", help=f"one of {', '.join(LOG_LEVELS)}; default: info [SLUICE_LOG_LEVEL]")
+    parser.add_argument("--lease-seconds", help="how long a Lease is good for; default: 15 [SLUICE_LEASE_SECONDS]")
+
+
+def read(arguments: argparse.Namespace, known: Sequence[str], environment: Mapping[str, str] | None = None) -> Settings:
+    """Read flags, then environment, then defaults; raise SettingsError with everything that is wrong."""
+    return _Reader(arguments, os.environ if environment is None else environment).read(known)
+
+
+class _Reader:
+    def __init__(self, arguments: argparse.Namespace, environment: Mapping[str, str]) -> None:
+        self._arguments = arguments
+        self._environment = environment
+        self._problems: list[str] = []
+
+    def read(self, known: Sequence[str]) -> Settings:
+        host, port = self._listen()
+        settings = Settings(
+            namespace=self._namespace(),
+            identity=self._text("identity") or socket.gethostname(),
+            controllers=self._controllers(known),
+            observe=self._flag("observe"),
+            origin=self._origin(),
+            listen_host=host,
+            listen_port=port,
+            log_level=self._log_level(),
+            terms=self._terms(),
+        )
+        if self._problems:
+            raise SettingsError("\n".join(self._problems))
+        return settings
+
+    def _text(self, name: str, variable: str | None = None) -> str | None:
+        given: str | None = getattr(self._arguments, name)
+        return given if given is not None else self._environment.get(variable or f"{PREFIX}{name.upper()}") or None
+
+    def _flag(self, name: str) -> bool:
+        if getattr(self._arguments, name):
+            return True
+        text = self._environment.get(f"{PREFIX}{name.upper()}", "false").lower()
+        if text not in {"true", "false"}:
+            self._problems.append(f"{PREFIX}{name.upper()}: {text!r} must be true or false")
+        return text == "true"
+
+    def _namespace(self) -> str:
+        namespace = self._text("namespace")
+        if namespace is None:
+            self._problems.append(f"--namespace or {PREFIX}NAMESPACE: the runtime's own namespace must be given")
+        return namespace or ""
+
+    def _controllers(self, known: Sequence[str]) -> tuple[str, ...]:
+        text = self._text("controllers")
+        if text is None:
+            return tuple(known)
+        chosen = tuple(name.strip() for name in text.split(",") if name.strip())
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            self._problems.append(f"--controllers: {', '.join(unknown)} not among {', '.join(known) or '(none)'}")
+        return chosen
+
+    def _origin(self) -> credentials.Origin:
+        kubeconfig = self._text("kubeconfig", "KUBECONFIG")
+        if kubeconfig is not None:
+            return credentials.KubeConfig(path=Path(kubeconfig), context=self._text("context"))
+        host = self._environment.get("KUBERNETES_SERVICE_HOST")
+        port = self._environment.get("KUBERNETES_SERVICE_PORT", "443")
+        if not host:
+            self._problems.append("--kubeconfig: must be given outside a pod (KUBERNETES_SERVICE_HOST is not set)")
+        if not port.isdigit():
+            self._problems.append(f"KUBERNETES_SERVICE_PORT: {port!r} is not a port")
+        directory = Path(self._environment.get(f"{PREFIX}TOKEN_DIRECTORY", str(SERVICE_ACCOUNT)))
+        return credentials.InCluster(host=host or "", port=int(port) if port.isdigit() else 0, directory=directory)
+
+    def _listen(self) -> tuple[str, int]:
+        text = self._text("listen") or "0.0.0.0:8080"
+        host, _, port = text.rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65535:
+            self._problems.append(f"--listen: {text!r} must be HOST:PORT")
+            return "", 0
+        return host.strip("[]"), int(port)
+
+    def _log_level(self) -> str:
+        level = self._text("log_level") or "info"
+        if level not in LOG_LEVELS:
+            self._problems.append(f"--log-level: {level!r} must be one of {', '.join(LOG_LEVELS)}")
+        return level
+
+    def _terms(self) -> election.Terms:
+        text = self._text("lease_seconds") or "15"
+        if not text.isdigit() or not 2 <= int(text) <= 300:
+            self._problems.append(f"--lease-seconds: {text!r} must be a whole number from 2 to 300")
+            return election.Terms()
+        return election.Terms.of(int(text))

@@ -1,0 +1,86 @@
+"""What the process tells about itself: JSON log lines and Prometheus metrics named sluice_*.
+
+Numbers that belong to objects are collected when asked for, so that they vanish with the object.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import prometheus_client
+import structlog
+from prometheus_client import core, registry
+
+from autoscaler.api import version
+
+BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+Collect = Callable[[], Iterable[core.Metric]]
+
+
+def configure_logging(level: str) -> None:
+    """Write one JSON object per event to standard output."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.dict_tracebacks,
+            structlog.processors.JSONRenderer(default=str),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.WriteLoggerFactory(sys.stdout),
+        cache_logger_on_first_use=True,
+    )
+
+
+class Metrics(registry.Collector):
+    """The metrics of this process."""
+
+    def __init__(self) -> None:
+        self.registry = prometheus_client.CollectorRegistry()
+        self._cycles = prometheus_client.Histogram(
+            "sluice_reconcile_duration_seconds",
+            "How long cycles take, by controller and outcome.",
+            ("controller", "outcome"),
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        prometheus_client.Info("sluice_build", "The version that runs.", registry=self.registry).info(
+            {"version": version.VERSION}
+        )
+        self._collects: list[Collect] = []
+        self.registry.register(self)
+
+    def cycle(self, controller: str, outcome: str, seconds: float) -> None:
+        """Count one cycle of a controller."""
+        self._cycles.labels(controller, outcome).observe(seconds)
+
+    def add(self, collect: Collect) -> None:
+        """Ask this for metrics at each scrape."""
+        self._collects.append(collect)
+
+    def collect(self) -> Iterator[core.Metric]:
+        """Gather what was added."""
+        for collect in self._collects:
+            yield from collect()
+
+    def render(self) -> bytes:
+        """Write all metrics in Prometheus' text format."""
+        return prometheus_client.generate_latest(self.registry)
+
+
+def gauge(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> core.Metric:
+    """Make a gauge from samples with labels."""
+    metric = core.GaugeMetricFamily(name, text)
+    for labels, value in samples:
+        metric.add_sample(name, labels, value)
+    return metric
+
+
+def counter(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> core.Metric:
+    """Make a counter from samples with labels."""
+    metric = core.CounterMetricFamily(name, text)
+    for labels, value in samples:
+        metric.add_sample(f"{name}_total", labels, value)
+    return metric
