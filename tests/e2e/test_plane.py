@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import waiting
+from tools import cache
 from tools.local import api, kubeconfig, leftovers, ports, process, tokens
 from tools.local.components import Component, Options
 from tools.local.plane import REPOSITORY, Plane, PlaneError
@@ -137,15 +138,26 @@ def test_up_does_not_adopt_a_plane_whose_owner_was_killed(tmp_path: Path) -> Non
         _local("down", "--directory", root)
 
 
-def test_down_needs_neither_the_tools_nor_the_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / ".local"
+@pytest.mark.parametrize("missing", ["tools", "certificates"])
+def test_down_needs_neither_tools_nor_certificates(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, own_cache = tmp_path / ".local", tmp_path / "cache"
+    own_cache.mkdir()
+    (own_cache / "tools").symlink_to(cache.directory(os.environ) / "tools")
+    monkeypatch.setenv("SLUICE_CACHE", str(own_cache))
     _start_and_kill_owner(root)
     [entry] = leftovers.of_directory(root, os.environ)
     leftovers.detach(entry)
-    shutil.rmtree(root / "pki")
-    monkeypatch.setenv("PATH", os.defpath)
-    assert "stopped" in _local("down", "--directory", root)
-    assert entry.running() == {}
+    try:
+        if missing == "tools":
+            (own_cache / "tools").unlink()
+        else:
+            shutil.rmtree(root / "pki")
+        assert "stopped" in _local("down", "--directory", root)
+        assert entry.running() == {}
+    finally:
+        leftovers.release(entry)
 
 
 def test_up_status_down_as_a_user_types_them(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""Values of tools.local with everything defaulted; a test sets what matters to it."""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tools.local import components, fleet_nodes
+
+PORTS = components.Ports(
+    etcd=20001, etcd_peer=20002, api_server=20003, controller_manager=20004, scheduler=20005, kwok=20006, moto=20007
+)
+M5_LARGE = fleet_nodes.InstanceType(
+    name="m5.large",
+    architecture="amd64",
+    cores=2,
+    memory_bytes=8 * 1024**3,
+    nvidia_gpus=0,
+    network_interfaces=3,
+    addresses_per_interface=10,
+)
+
+
+def wait_until(check: Callable[[], object], *, within_seconds: float = 10.0) -> None:
+    """Wait for a process of the test's own to get somewhere."""
+    deadline = time.monotonic() + within_seconds
+    while not check():
+        assert time.monotonic() < deadline, "not in time"
+        time.sleep(0.005)
+
+
+def blueprint(options: components.Options | None = None, root: Path = Path("/plane")) -> components.Blueprint:
+    return components.Blueprint(
+        identifier="plane-1", paths=components.Paths(root=root), ports=PORTS, options=options or components.Options()
+    )
+
+
+def group(tags: Mapping[str, str] | None = None, zone: str = "eu-west-1b") -> fleet_nodes.Group:
+    return fleet_nodes.Group.from_tags("workers", zone, tags or {})
+
+
+def instance(
+    identifier: str = "i-1",
+    *,
+    launched_at: float = 0.0,
+    kind: fleet_nodes.InstanceType = M5_LARGE,
+    of: fleet_nodes.Group | None = None,
+) -> fleet_nodes.Instance:
+    return fleet_nodes.Instance(
+        identifier=identifier,
+        group=of or group(),
+        type=kind,
+        launched_at=launched_at,
+        private_address="10.0.0.9",
+    )

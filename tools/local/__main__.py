@@ -1,0 +1,129 @@
+"""A real control plane on this machine: etcd, Kubernetes, KWOK nodes, and moto in the place of AWS."""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.local import api, commands, components, kubeconfig, plane, tokens
+from tools.toolchain import finding
+
+DEFAULTS = components.Options()
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    # Unwind on SIGTERM: a plane that is half up is taken down, a fleet just ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return int(options.run(options))
+    except (plane.PlaneError, finding.NotBuiltError, api.ApiError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.local", description=__doc__)
+    verbs = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_up(verbs.add_parser("up", help="start a plane and leave it running; says what to type next"))
+    down = _placed(verbs.add_parser("down", help="stop the plane of a directory and remove its data; logs are kept"))
+    down.set_defaults(run=lambda options: commands.down(options.directory))
+    status = _placed(verbs.add_parser("status", help="show each process; exit code 0 if all run"))
+    status.set_defaults(run=lambda options: commands.status(options.directory))
+    _add_token(verbs.add_parser("token", help="mint a ServiceAccount's token and write a kubeconfig for it"))
+    _add_fleet(verbs.add_parser("fleet", help="turn instances of moto's groups into nodes (started by `up`)"))
+    return parser
+
+
+def _placed(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument(
+        "--directory", type=Path, default=Path(".local"), help="where the plane keeps its files (default %(default)s)"
+    )
+    return parser
+
+
+def _add_up(parser: argparse.ArgumentParser) -> None:
+    _placed(parser)
+    parser.add_argument(
+        "--boot-seconds",
+        type=float,
+        default=DEFAULTS.boot_seconds,
+        help="from an instance's launch to its node (default %(default)s)",
+    )
+    parser.add_argument("--region", default=DEFAULTS.region, help="the AWS region moto plays (default %(default)s)")
+    parser.add_argument("--audit", action="store_true", help="write logs/audit.jsonl: every request, writes with body")
+    parser.add_argument(
+        "--fast-node-failure", action="store_true", help="a node without heartbeats is NotReady after 12 s, not 50 s"
+    )
+    parser.set_defaults(run=_up)
+
+
+def _add_token(parser: argparse.ArgumentParser) -> None:
+    _placed(parser)
+    parser.add_argument("service_account", metavar="SERVICE_ACCOUNT", help="must exist: kubectl create serviceaccount")
+    parser.add_argument("--namespace", default="default", help="its namespace (default %(default)s)")
+    parser.add_argument(
+        "--seconds", type=int, default=tokens.LIFETIME_SECONDS, help="lifetime, 600 at least (default %(default)s)"
+    )
+    parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig there instead of printing the token")
+    parser.set_defaults(run=_token)
+
+
+def _add_fleet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", type=Path, required=True, help="who may create and delete nodes")
+    parser.add_argument("--aws-endpoint", required=True, help="where moto listens, such as http://127.0.0.1:5000")
+    parser.add_argument("--region", default=DEFAULTS.region, help="default %(default)s")
+    parser.add_argument("--boot-seconds", type=float, default=DEFAULTS.boot_seconds, help="default %(default)s")
+    parser.add_argument(
+        "--interval", type=float, default=DEFAULTS.fleet_interval_seconds, help="seconds (default %(default)s)"
+    )
+    parser.set_defaults(run=_fleet)
+
+
+def _up(options: argparse.Namespace) -> int:
+    wanted = components.Options(
+        audit=options.audit,
+        fast_node_failure=options.fast_node_failure,
+        region=options.region,
+        boot_seconds=options.boot_seconds,
+    )
+    return commands.up(options.directory, wanted)
+
+
+def _token(options: argparse.Namespace) -> int:
+    client = plane.Plane.attach(options.directory).api
+    account = {"namespace": options.namespace, "service_account": options.service_account}
+    if options.kubeconfig is None:
+        print(tokens.mint(client, **account, lifetime_seconds=options.seconds))
+    else:
+        tokens.write_kubeconfig(client, options.kubeconfig, **account, lifetime_seconds=options.seconds)
+        print(f"wrote {options.kubeconfig}")
+    return 0
+
+
+def _fleet(options: argparse.Namespace) -> int:
+    from tools.local import fleet, fleet_cloud  # noqa: PLC0415 - boto3 takes long to import, and the others need none
+
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stdout)
+    logging.getLogger("botocore").setLevel(logging.WARNING)
+    client = api.Api(kubeconfig.read(options.kubeconfig))
+    fleet.run(
+        fleet.Fleet(
+            cloud=fleet_cloud.Cloud(options.aws_endpoint, options.region),
+            cluster=fleet.ApiCluster(client),
+            region=options.region,
+            boot_seconds=options.boot_seconds,
+        ),
+        interval_seconds=options.interval,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,173 @@
+"""What the fleet reads from moto: tagged Auto Scaling groups, their instances and instance types. It writes nothing."""
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import boto3
+import botocore.config
+import botocore.exceptions
+
+from tools.local import components, fleet_nodes, fleet_types
+
+if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_ec2.type_defs import InstanceTypeDef, InstanceTypeInfoTypeDef
+
+BATCH = 100
+ALIVE_STATES = frozenset({"pending", "running", "stopping", "stopped"})
+_ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
+log = logging.getLogger("fleet")
+
+
+class CloudError(Exception):
+    """Moto could not be reached or refused; nothing is known about the instances."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What does not change in an instance's life, asked once."""
+
+    type: fleet_nodes.InstanceType
+    launched_at: float
+    private_address: str
+
+
+def autoscaling_client(endpoint: str, region: str) -> "AutoScalingClient":
+    return _session(region).client("autoscaling", endpoint_url=endpoint, config=_config())
+
+
+def ec2_client(endpoint: str, region: str) -> "EC2Client":
+    return _session(region).client("ec2", endpoint_url=endpoint, config=_config())
+
+
+class Cloud:
+    """The AWS that moto plays, seen from the fleet."""
+
+    def __init__(self, endpoint: str, region: str) -> None:
+        self._autoscaling = autoscaling_client(endpoint, region)
+        self._ec2 = ec2_client(endpoint, region)
+        self._details: dict[str, Details] = {}
+        self._types = dict(fleet_types.RETIRED)
+        self._refused: set[str] = set()
+
+    def instances(self, now: float) -> tuple[fleet_nodes.Instance, ...]:
+        """Return the live instances of all tagged groups."""
+        try:
+            members = {instance: group for group, ids in self._groups() for instance in ids}
+            self._learn([instance for instance in members if instance not in self._details], now)
+        except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+            raise CloudError(f"cannot read Auto Scaling groups and instances: {error}") from error
+        self._details = {instance: known for instance, known in self._details.items() if instance in members}
+        return tuple(
+            fleet_nodes.Instance(
+                identifier=instance,
+                group=group,
+                type=self._details[instance].type,
+                launched_at=self._details[instance].launched_at,
+                private_address=self._details[instance].private_address,
+            )
+            for instance, group in sorted(members.items())
+            if instance in self._details
+        )
+
+    def alive(self, instances: Sequence[str]) -> frozenset[str]:
+        """Return those of these instances that EC2 has not terminated, whether or not a group still holds them."""
+        try:
+            described = list(self._describe(instances))
+        except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+            raise CloudError(f"cannot ask EC2 about {', '.join(instances)}: {error}") from error
+        return frozenset(found["InstanceId"] for found in described if found["State"]["Name"] in ALIVE_STATES)
+
+    def _groups(self) -> Iterator[tuple[fleet_nodes.Group, list[str]]]:
+        pages = self._autoscaling.get_paginator("describe_auto_scaling_groups").paginate(
+            Filters=[{"Name": "tag-key", "Values": [fleet_nodes.ENABLED_TAG]}], PaginationConfig={"PageSize": BATCH}
+        )
+        for found in itertools.chain.from_iterable(page["AutoScalingGroups"] for page in pages):
+            group = self._group(found)
+            if group is not None:
+                live = (member for member in found["Instances"] if "Terminat" not in member["LifecycleState"])
+                yield group, [member["InstanceId"] for member in live]
+
+    def _group(self, found: "AutoScalingGroupTypeDef") -> fleet_nodes.Group | None:
+        name = found["AutoScalingGroupName"]
+        tags = {tag["Key"]: tag.get("Value", "") for tag in found.get("Tags", [])}
+        try:
+            zone = fleet_nodes.single_zone(found["AvailabilityZones"])
+            return fleet_nodes.Group.from_tags(name, zone, tags)
+        except ValueError as error:
+            self._refuse(name, str(error))
+            return None
+
+    def _learn(self, instances: Sequence[str], now: float) -> None:
+        described = list(self._describe(instances))
+        self._learn_types({found["InstanceType"] for found in described} - self._types.keys())
+        for found in described:
+            kind = self._types.get(found["InstanceType"])
+            if kind is None or found["State"]["Name"] not in ALIVE_STATES:
+                continue
+            self._details[found["InstanceId"]] = Details(
+                type=kind,
+                launched_at=fleet_nodes.launch_moment(found["LaunchTime"].timestamp(), first_seen=now),
+                private_address=found.get("PrivateIpAddress", "127.0.0.1"),
+            )
+
+    def _learn_types(self, names: Iterable[str]) -> None:
+        for name in sorted(names):
+            try:
+                answer = self._ec2.describe_instance_types(InstanceTypes=[name])  # type: ignore[list-item]
+            except botocore.exceptions.ClientError as error:
+                self._refuse(name, f"moto does not know the instance type: {error}")
+                continue
+            self._types[name] = instance_type(answer["InstanceTypes"][0])
+
+    def _describe(self, instances: Sequence[str]) -> "Iterator[InstanceTypeDef]":
+        # By filter, not by id: an unknown id would fail the whole call.
+        for start in range(0, len(instances), BATCH):
+            batch = list(instances[start : start + BATCH])
+            pages = self._ec2.get_paginator("describe_instances").paginate(
+                Filters=[{"Name": "instance-id", "Values": batch}]
+            )
+            for page in pages:
+                for reservation in page["Reservations"]:
+                    yield from reservation["Instances"]
+
+    def _refuse(self, name: str, reason: str) -> None:
+        if name not in self._refused:
+            log.warning("refused name=%s reason=%s", name, reason)
+            self._refused.add(name)
+
+
+def instance_type(found: "InstanceTypeInfoTypeDef") -> fleet_nodes.InstanceType:
+    """Take from EC2's description of a type what matters to a node."""
+    gpus = found.get("GpuInfo", {}).get("Gpus", [])
+    nvidia = sum(gpu["Count"] for gpu in gpus if gpu.get("Manufacturer", "").upper() == "NVIDIA")
+    supported = found["ProcessorInfo"]["SupportedArchitectures"]
+    architecture = next(_ARCHITECTURES[name] for name in supported if name in _ARCHITECTURES)
+    return fleet_nodes.InstanceType(
+        name=found["InstanceType"],
+        architecture=architecture,
+        cores=found["VCpuInfo"]["DefaultVCpus"],
+        memory_bytes=found["MemoryInfo"]["SizeInMiB"] * fleet_nodes.MIB,
+        nvidia_gpus=nvidia,
+        network_interfaces=found["NetworkInfo"]["MaximumNetworkInterfaces"],
+        addresses_per_interface=found["NetworkInfo"]["Ipv4AddressesPerInterface"],
+    )
+
+
+def _session(region: str) -> boto3.Session:
+    return boto3.Session(
+        aws_access_key_id=components.CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=components.CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        region_name=region,
+    )
+
+
+def _config() -> botocore.config.Config:
+    return botocore.config.Config(
+        connect_timeout=2, read_timeout=20, retries={"total_max_attempts": 1, "mode": "standard"}, proxies={}
+    )
