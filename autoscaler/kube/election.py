@@ -19,6 +19,7 @@ from autoscaler.kube import kinds, port
 
 log = structlog.get_logger()
 _RETRY_SECONDS: Final = 1.0
+_SHORTEST_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,8 @@ class Elector:
         """Acquire, renew and, when lost, acquire again, until cancelled."""
         while True:
             try:
-                await asyncio.wait_for(self._step(), timeout=max(0.1, self._step_limit()))
+                async with asyncio.timeout(max(_SHORTEST_SECONDS, self._step_limit())):
+                    await self._step()
             except (port.KubeError, TimeoutError, msgspec.MsgspecError) as error:
                 log.warning("lease_call_failed", lease=self.name, remaining_seconds=self.remaining(), error=str(error))
             self._notice()
@@ -224,11 +226,12 @@ class Elector:
         return self.remaining() or 2 * self._terms.renew_seconds
 
     def _pause(self) -> float:
+        """Wait until the next renewal is due, or, after a failed one, a moment; but not beyond the deadline."""
         remaining = self.remaining()
         if remaining <= 0:
             return _RETRY_SECONDS
-        renewed_ago = self._terms.hold_seconds - remaining
-        return max(min(_RETRY_SECONDS, remaining), min(self._terms.renew_seconds - renewed_ago, remaining))
+        due = self._terms.renew_seconds - (self._terms.hold_seconds - remaining)
+        return max(_SHORTEST_SECONDS, min(due if due > 0 else _RETRY_SECONDS, remaining))
 
     def _notice(self) -> None:
         leads = self.remaining() > 0

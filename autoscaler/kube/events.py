@@ -118,6 +118,8 @@ class Recorder:
                 await self._count(event, self._counts[event.name] + 1)
             else:
                 await self._create(event)
+        except writer.ObservedError:
+            return
         except (port.KubeError, writer.FencedError) as error:
             self.dropped += 1
             log.info("event_not_sent", reason=event.reason, regarding=event.regarding.key, error=str(error))

@@ -76,6 +76,7 @@ class Reflector(Generic[T]):
         self._pace = pace
         self._random = random.Random(self._path)  # noqa: S311  # jitter, not cryptography
         self._failures = 0
+        self._was_served = False
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -109,6 +110,7 @@ class Reflector(Generic[T]):
                 break
             query = {"limit": str(PAGE), "continue": page.metadata.continue_}
             await asyncio.sleep(0)  # a long list must not keep others waiting
+        self._was_served = True
         self._table.replace(listed, int(page.metadata.resource_version))
         self._well()
 
@@ -170,10 +172,10 @@ class Reflector(Generic[T]):
         """Take a kind that was never served for empty; of one that is served no more, nothing is known."""
         if self.state is not State.ABSENT:
             log.warning("kind_not_served", kind=self.resource.kind, path=self._path)
-        if self.state is State.STARTING:
-            self._table.replace((), 0)
-        else:
+        if self._was_served:
             self._table.lost()
+        else:
+            self._table.replace((), 0)
         self.state = State.ABSENT
 
     def _restarted(self, event: str, error: Exception | None = None) -> None:

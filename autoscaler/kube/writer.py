@@ -27,14 +27,18 @@ _SERVER_ERROR: Final = 500
 
 
 class FencedError(Exception):
-    """We may not write now: we do not lead, are paused, or only observe. Nothing was sent."""
+    """We may not write now: we do not lead, or are paused. Nothing was sent."""
+
+
+class ObservedError(Exception):
+    """We only observe: nothing was sent, and the caller goes on as if it had been."""
 
 
 class Fence(Protocol):
     """Whether we may write, asked right before each send."""
 
     def check(self, request: port.Request) -> float:
-        """Return how many seconds the call may take; raise FencedError if it must not be sent."""
+        """Return how many seconds the call may take; raise FencedError or ObservedError if it must not be sent."""
         ...
 
 
@@ -53,9 +57,9 @@ class Target(Generic[T]):
     decode: Callable[[bytes | msgspec.Raw], T]
     table: store.Table[T] | None = None
 
-    def remember(self, body: bytes) -> None:
-        """Put the object that an answer holds into the table."""
-        if self.table is not None:
+    def remember(self, body: bytes | None) -> None:
+        """Put the object that an answer holds into the table; there is no answer while we only observe."""
+        if self.table is not None and body is not None:
             self.table.wrote(self.decode(body))
 
     def forget(self, key: Key, uid: str) -> None:
@@ -83,7 +87,7 @@ class Precondition:
 
 
 class Writer:
-    """Writes objects. At most one write per object is under way."""
+    """Writes objects. At most one write per object is under way. While we only observe, nothing is sent."""
 
     def __init__(self, api: port.Api, fence: Fence, *, concurrency: int = CONCURRENCY) -> None:
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
@@ -142,7 +146,7 @@ class Writer:
         except port.NotFoundError:
             target.forget(key, only_if.uid)
             return
-        if wire.DELETED.decode(answer).is_gone:
+        if answer is not None and wire.DELETED.decode(answer).is_gone:
             target.forget(key, only_if.uid)
         else:
             target.remember(answer)
@@ -162,13 +166,16 @@ class Writer:
         )
         await self._write("evict", kinds.PODS, key, request)
 
-    async def _write(self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request) -> bytes:
+    async def _write(self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request) -> bytes | None:
         outcome = "failed"
         lock = self._locks.setdefault((resource.plural, key), asyncio.Lock())
         try:
             async with lock, self._slots:
                 body = await self._send(request, retry_when_busy=verb != "evict")
             outcome = "done"
+        except ObservedError:
+            outcome = "observed"
+            return None
         except FencedError:
             outcome = "fenced"
             raise

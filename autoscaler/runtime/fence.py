@@ -42,6 +42,7 @@ class Fence:
         reason = self.closed()
         if reason is Closed.OBSERVING:
             log.info("would_write", method=request.method, path=request.path)
+            raise writer.ObservedError(request.path)
         if reason is not None:
             raise writer.FencedError(f"{request.method} {request.path} was not sent: {reason}")
         return min(request.timeout_seconds, self._remaining())

@@ -1,0 +1,1 @@
+"""The parts of kube-controller-manager that change what our own controllers see."""

@@ -1,0 +1,144 @@
+"""An event loop that never waits: when nothing is ready it jumps to the next timer, so that a day passes in seconds.
+
+There is no I/O and there are no threads: what would need either is refused, and `asyncio.to_thread` runs inline. So a
+run is the same every time.
+"""
+
+import asyncio
+import concurrent.futures
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+START: Final = 1_767_225_600.0
+"""When simulations begin unless told otherwise: 2026-01-01T00:00:00Z."""
+
+STEPS_PER_INSTANT: Final = 2_000_000
+"""More steps than any honest work takes without time passing; beyond them tasks wake each other for ever."""
+
+
+class DeadlockError(Exception):
+    """Every task waits for another one, and no timer is left that could wake any."""
+
+
+class LivelockError(Exception):
+    """Tasks keep waking each other and time does not pass."""
+
+
+class VirtualClock:
+    """Tells the simulation's wall-clock time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, start: float = START) -> None:
+        self._loop = loop
+        self._start = start
+
+    def now(self) -> float:
+        return self._start + self._loop.time()
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+
+def clock() -> VirtualClock:
+    """Return the wall clock of the virtual loop that runs."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualLoop):
+        raise TypeError(f"virtual time needs a virtual loop, and {type(loop).__name__} runs: use virtual_time.run")
+    return loop.wall_clock
+
+
+def run(coroutine: Coroutine[Any, Any, T], *, start: float = START) -> T:
+    """Run a coroutine to its end in virtual time that begins at `start`, in seconds since the epoch."""
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(start=start)) as runner:
+        try:
+            return runner.run(coroutine)
+        except RuntimeError as error:
+            loop = runner.get_loop()
+            if isinstance(loop, VirtualLoop) and loop.accident is not None:
+                raise loop.accident from error
+            raise
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop in virtual time. asyncio offers no other way to make one than to inherit."""
+
+    def __init__(self, *, start: float = START) -> None:
+        super().__init__()
+        self.wall_clock: Final = VirtualClock(self, start)
+        self._selector = _Jump(self._advance)
+        self._now = 0.0
+        self._clock_resolution = 1e-6  # far above a rounding error, even after years: no timer is jumped at twice
+        self.accident: BaseException | None = None
+        """What a callback raised: the simulated world itself is broken, and the run ends with it."""
+        self.set_exception_handler(_stop_at_accident)
+
+    def time(self) -> float:
+        return self._now
+
+    def run_in_executor(  # type: ignore[override]  # the library's own stub differs from itself here
+        self,
+        executor: concurrent.futures.Executor | None,
+        func: Callable[..., T],
+        *args: Any,  # noqa: ANN401
+    ) -> asyncio.Future[T]:
+        """Call the function now: a thread would finish at a moment that no seed decides."""
+        if executor is not None:
+            raise RuntimeError("a simulation has no executors: threads would make it non-deterministic")
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - it is the caller's, and reaches them through the future
+            future.set_exception(error)
+        return future
+
+    def _advance(self, seconds: float) -> None:
+        self._now += seconds
+
+    def _process_events(self, event_list: list[object]) -> None:
+        """Nothing ever comes from outside."""
+
+    def _write_to_self(self) -> None:
+        """The loop never sleeps, so there is nothing to wake it from."""
+
+
+def _stop_at_accident(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """End the run if a timer's callback failed; nobody else would ever hear of it."""
+    error = context.get("exception")
+    if "handle" in context and isinstance(loop, VirtualLoop) and isinstance(error, BaseException):
+        loop.accident = error
+        loop.stop()
+    else:
+        loop.default_exception_handler(context)
+
+
+class _Jump:
+    """Stands where asyncio waits for sockets, and lets time pass instead."""
+
+    def __init__(self, advance: Callable[[float], None]) -> None:
+        self._advance = advance
+        self._steps = 0
+
+    def select(self, timeout: float | None) -> list[object]:
+        if timeout is None:
+            raise DeadlockError(f"no timer is left and every task waits for another: {_tasks()}")
+        if timeout > 0:
+            self._advance(timeout)
+            self._steps = 0
+        self._steps += 1
+        if self._steps > STEPS_PER_INSTANT:
+            self._steps = 0  # what is left must be able to clean up
+            raise LivelockError(f"{STEPS_PER_INSTANT} steps without time passing among: {_tasks()}")
+        return []
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _tasks() -> str:
+    return ", ".join(sorted(f"{task.get_name()} ({_place(task)})" for task in asyncio.all_tasks()))
+
+
+def _place(task: asyncio.Task[Any]) -> str:
+    frames = task.get_stack(limit=1)
+    return f"{frames[0].f_code.co_qualname}:{frames[0].f_lineno}" if frames else "done"

@@ -1,0 +1,163 @@
+"""Writes take effect once, their answers are known at once, and nothing passes a closed fence."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from autoscaler.kube import kinds, objects, port, writer
+from autoscaler.simulation.cluster import faults
+from tests.autoscaler.kube.cluster import ENGINE, bench, key, manifest, simulated
+
+pytestmark = pytest.mark.simulated
+POSTS = faults.Matching(method="POST", username=ENGINE)
+
+
+class Shut:
+    """A fence that lets nothing pass."""
+
+    def check(self, request: port.Request) -> float:
+        raise writer.FencedError(request.path)
+
+
+@simulated
+async def test_a_write_is_known_before_the_watch_brings_it() -> None:
+    async with bench() as b:
+        b.cluster.faults.watch_lag_seconds = 60
+        b.cluster.faults.cut_watches()
+        await asyncio.sleep(1)
+        await b.writer.create(b.target, manifest("a"))
+        assert b.known() == {"a"}
+        created = b.table.get(key("a"))
+        assert created is not None
+        await b.writer.patch(b.target, key("a"), {"data": {"x": "1"}}, only_if=writer.Precondition.of(created))
+        patched = b.table.get(key("a"))
+        assert patched is not None
+        assert patched.meta.resource_version > created.meta.resource_version
+        await b.writer.delete(b.target, key("a"), only_if=writer.Precondition.of(patched))
+        assert b.known() == set()
+        await asyncio.sleep(120)  # the watch tells of creation, change and deletion, all of it old news
+        assert b.known() == set()
+        assert b.changes.count("+a") == 1
+
+
+@simulated
+async def test_a_change_of_what_is_no_longer_so_is_a_conflict() -> None:
+    async with bench() as b:
+        await b.writer.create(b.target, manifest("a"))
+        old = b.table.get(key("a"))
+        assert old is not None
+        await b.writer.patch(b.target, key("a"), {"data": {"x": "1"}}, only_if=writer.Precondition.of(old))
+        with pytest.raises(port.ConflictError):
+            await b.writer.patch(b.target, key("a"), {"data": {"x": "2"}}, only_if=writer.Precondition.of(old))
+        with pytest.raises(port.ConflictError):
+            await b.writer.delete(b.target, key("a"), only_if=writer.Precondition(uid="somebody-else"))
+        assert b.writer.outcomes["patch", "ConfigMap", "conflict"] == 1
+
+
+@pytest.mark.accept("W18")
+@simulated
+async def test_a_create_whose_answer_was_lost_is_not_done_twice() -> None:
+    async with bench() as b:
+        b.cluster.faults.add(faults.LoseAnswer(), POSTS)
+        with pytest.raises(port.AlreadyExistsError):
+            await b.writer.create(b.target, manifest("a"))
+        assert b.known() == {"a"}
+
+
+@simulated
+async def test_a_busy_server_is_asked_again_when_it_said_and_not_for_ever() -> None:
+    async with bench() as b:
+        started = asyncio.get_running_loop().time()
+        b.cluster.faults.add(faults.Answer(code=429, retry_after_seconds=3), POSTS)
+        await b.writer.create(b.target, manifest("a"))
+        assert asyncio.get_running_loop().time() - started >= 3
+        b.cluster.faults.add(faults.Answer(code=503), POSTS, times=None)
+        with pytest.raises(port.ApiError, match="503"):
+            await b.writer.create(b.target, manifest("b"))
+        assert asyncio.get_running_loop().time() - started < 60
+
+
+@simulated
+async def test_a_refusal_is_not_asked_again() -> None:
+    async with bench() as b:
+        with pytest.raises(port.ApiError, match="422"):
+            await b.writer.create(b.target, manifest("Not A Name"))
+        assert b.writer.outcomes["create", "ConfigMap", "failed"] == 1
+
+
+@simulated
+async def test_nothing_passes_a_closed_fence() -> None:
+    async with bench(fence=Shut()) as b:
+        with pytest.raises(writer.FencedError):
+            await b.writer.create(b.target, manifest("a"))
+        await asyncio.sleep(1)
+        assert b.known() == set()
+        assert b.writer.outcomes["create", "ConfigMap", "fenced"] == 1
+
+
+@simulated
+async def test_deleting_what_is_gone_is_fine() -> None:
+    async with bench() as b:
+        await b.writer.delete(b.target, key("ghost"), only_if=writer.Precondition(uid="u"))
+        await b.writer.delete(b.target, key("ghost"), only_if=writer.Precondition(uid="u"))
+
+
+@simulated
+async def test_an_object_with_a_finalizer_is_known_to_be_leaving_not_gone() -> None:
+    async with bench() as b:
+        await b.writer.create(b.target, manifest("a", finalizers=["sluice.dev/cleanup"]))
+        held = b.table.get(key("a"))
+        assert held is not None
+        await b.writer.delete(b.target, key("a"), only_if=writer.Precondition.of(held))
+        leaving = b.table.get(key("a"))
+        assert leaving is not None
+        assert leaving.meta.deleted_at is not None
+        await b.writer.patch(
+            b.target, key("a"), {"metadata": {"finalizers": None}}, only_if=writer.Precondition.of(leaving)
+        )
+        await asyncio.sleep(1)
+        assert b.known() == set()
+
+
+@simulated
+async def test_writes_to_one_object_wait_for_each_other_and_others_do_not() -> None:
+    async with bench(latency_seconds=1.0) as b:
+        started = asyncio.get_running_loop().time()
+        await asyncio.gather(*(b.writer.create(b.target, manifest(f"c{number}")) for number in range(10)))
+        assert asyncio.get_running_loop().time() - started < 2.5
+        first = b.table.get(key("c0"))
+        assert first is not None
+        any_version = writer.Precondition(uid=first.meta.uid)
+        started = asyncio.get_running_loop().time()
+        await asyncio.gather(
+            *(b.writer.patch(b.target, key("c0"), {"data": {str(n): "x"}}, only_if=any_version) for n in range(3))
+        )
+        assert asyncio.get_running_loop().time() - started >= 2.9
+
+
+@simulated
+async def test_an_eviction_that_a_budget_forbids_is_said_to_be_so_at_once() -> None:
+    async with bench() as b:
+        pod = {
+            "metadata": {"name": "p", "namespace": "default", "labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"},
+        }
+        made = b.cluster.create(kinds.PODS, pod)
+        running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+        await b.cluster.client().send(
+            port.Request(
+                method="PATCH",
+                path=kinds.PODS.path("p", "default", "status"),
+                body=msgspec.json.encode(running),
+                content_type=port.MERGE_PATCH,
+            )
+        )
+        budget = {
+            "metadata": {"name": "b", "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+        }
+        b.cluster.create(kinds.DISRUPTION_BUDGETS, budget)
+        await b.cluster.settle()
+        with pytest.raises(port.TooManyRequestsError):
+            await b.writer.evict(objects.Key("default", "p"), only_if=writer.Precondition(uid=made["metadata"]["uid"]))

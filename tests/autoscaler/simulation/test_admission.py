@@ -1,0 +1,90 @@
+"""Policies on the simulated cluster: in force when installed, told who writes, evaluated with their params."""
+
+from typing import Any
+
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.policies import base
+from autoscaler.kube import kinds
+from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cluster import SimulatedCluster, served
+from tests.contract.worlds import World
+
+RUNTIME = "system:serviceaccount:sluice:runtime"
+
+
+def match(*operations: base.Operation) -> base.Match:
+    return base.Match(group="", version="v1", resources=("configmaps",), operations=operations)
+
+
+def only_the_runtime(request: base.Request) -> str | None:
+    return None if request.username == RUNTIME else f"{request.operation} by {request.username}"
+
+
+GUARD = base.ValidatingPolicy(
+    name="guard.test",
+    match=match(base.Operation.CREATE, base.Operation.DELETE),
+    validations=(),
+    twin=only_the_runtime,
+)
+
+
+def stamped(request: base.Request) -> Manifest:
+    body, param = request.object or {}, request.param or {}
+    words = (param["data"]["word"], request.namespace_labels["kubernetes.io/metadata.name"])
+    return {**body, "data": {**body.get("data", {}), "stamp": " ".join(words)}}
+
+
+STAMP = base.MutatingPolicy(
+    name="stamp.test",
+    match=match(base.Operation.CREATE),
+    patches=(),
+    param=base.Param(api_version="v1", kind="Secret", name="stamp", namespace="default"),
+    twin=stamped,
+)
+
+
+def opened(*policies: Any) -> SimulatedCluster:
+    return SimulatedCluster(virtual_time.clock(), admission_policies=policies)
+
+
+def install(cluster: SimulatedCluster, policy: base.ValidatingPolicy | base.MutatingPolicy) -> None:
+    by_kind = {kind.resource.kind: kind.resource for kind in served.BUILT_IN}
+    for manifest in policy.manifests():
+        cluster.create(by_kind[manifest["kind"]], manifest)
+
+
+async def test_a_policy_sees_who_writes() -> None:
+    cluster = opened(GUARD)
+    install(cluster, GUARD)
+    body = {"metadata": {"name": "a"}}
+    path = kinds.CONFIG_MAPS.collection("default")
+    user = World(api=cluster.client("user"), namespace="default")
+    answer = await user.send("POST", path, body)
+    assert answer.status == 422
+    assert answer.message.endswith("denied request: CREATE by user")
+    runtime = World(api=cluster.client(RUNTIME), namespace="default")
+    await runtime.create(kinds.CONFIG_MAPS, body)
+    assert (await user.send("PATCH", f"{path}/a", {"data": {"k": "v"}})).status == 200
+    assert (await user.send("DELETE", f"{path}/a")).message.endswith("denied request: DELETE by user")
+    await runtime.delete(kinds.CONFIG_MAPS, "a")
+
+
+async def test_a_policy_that_is_not_installed_says_nothing() -> None:
+    cluster = opened(GUARD)
+    world = World(api=cluster.client("user"), namespace="default")
+    await world.create(kinds.CONFIG_MAPS, {"metadata": {"name": "a"}})
+    install(cluster, GUARD)
+    assert (await world.send("DELETE", world.path(kinds.CONFIG_MAPS, "a"))).status == 422
+    await world.delete(served.VALIDATING_BINDINGS, GUARD.name)
+    await world.delete(kinds.CONFIG_MAPS, "a")
+
+
+async def test_a_mutation_needs_its_param() -> None:
+    cluster = opened(STAMP)
+    install(cluster, STAMP)
+    world = World(api=cluster.client(), namespace="default")
+    assert "data" not in await world.create(kinds.CONFIG_MAPS, {"metadata": {"name": "before"}})
+    await world.create(kinds.SECRETS, {"metadata": {"name": "stamp"}, "data": {"word": "seen"}})
+    made = await world.create(kinds.CONFIG_MAPS, {"metadata": {"name": "after"}})
+    assert made["data"] == {"stamp": "seen default"}
+    assert "data" not in await world.merge(kinds.CONFIG_MAPS, "before", {"metadata": {"labels": {"l": "1"}}})
