@@ -1,19 +1,12 @@
-"""Auto Scaling groups in a plane's moto, tagged as the stack tags them."""
+"""Auto Scaling groups of a plane, and the nodes that the fleet made of them."""
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 from typing import Any
 
 from tests.e2e import waiting
-from tools.local import fleet_cloud, fleet_nodes
+from tools.local.groups import GROUP_LABEL, Groups
 from tools.local.plane import Plane
-
-IMAGE = "ami-12c6146b"  # one that moto brings along
-
-# Making a client takes boto3 a third of a second.
-_autoscaling = functools.cache(fleet_cloud.autoscaling_client)
-_ec2 = functools.cache(fleet_cloud.ec2_client)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +17,10 @@ class NodeGroup:
     name: str
 
     def set_desired(self, count: int) -> None:
-        client = _autoscaling(self.plane.aws_endpoint, self.plane.region)
-        client.set_desired_capacity(AutoScalingGroupName=self.name, DesiredCapacity=count)
+        _of(self.plane).set_desired(self.name, count)
 
     def nodes(self) -> list[Any]:
-        listed = self.plane.api.get("/api/v1/nodes", {"labelSelector": f"group={self.name}"})
+        listed = self.plane.api.get("/api/v1/nodes", {"labelSelector": f"{GROUP_LABEL}={self.name}"})
         return list(listed["items"])
 
     def wait_for_nodes(self, count: int, *, within_seconds: float = 20.0) -> list[Any]:
@@ -44,8 +36,7 @@ class NodeGroup:
         return self.nodes()
 
     def delete(self) -> None:
-        client = _autoscaling(self.plane.aws_endpoint, self.plane.region)
-        client.delete_auto_scaling_group(AutoScalingGroupName=self.name, ForceDelete=True)
+        _of(self.plane).delete(self.name)
 
 
 def create(
@@ -57,30 +48,15 @@ def create(
     desired: int = 0,
     template_tags: Mapping[str, str] | None = None,
 ) -> NodeGroup:
-    """Make a launch template and a group of one zone; its nodes carry the label `group=<name>`."""
-    ec2 = _ec2(plane.aws_endpoint, plane.region)
-    ec2.create_launch_template(
-        LaunchTemplateName=name,
-        LaunchTemplateData={"ImageId": IMAGE, "InstanceType": instance_type},  # type: ignore[typeddict-item]
-    )
-    tags = {
-        fleet_nodes.ENABLED_TAG: "true",
-        f"{fleet_nodes.LABEL_TAG}group": name,
-        **(template_tags or {}),
-    }
-    _autoscaling(plane.aws_endpoint, plane.region).create_auto_scaling_group(
-        AutoScalingGroupName=name,
-        MinSize=0,
-        MaxSize=20,
-        DesiredCapacity=desired,
-        AvailabilityZones=[f"{plane.region}{zone}"],
-        LaunchTemplate={"LaunchTemplateName": name},
-        Tags=[
-            {"ResourceId": name, "ResourceType": "auto-scaling-group", "Key": key, "Value": value}
-            for key, value in tags.items()
-        ],
+    """Make a group of one zone; its nodes carry the label `group=<name>`."""
+    _of(plane).create(
+        name, instance_type=instance_type, zone=f"{plane.region}{zone}", desired=desired, tags=template_tags
     )
     return NodeGroup(plane=plane, name=name)
+
+
+def _of(plane: Plane) -> Groups:
+    return Groups(endpoint=plane.aws_endpoint, region=plane.region)
 
 
 def is_schedulable(node: Any) -> bool:

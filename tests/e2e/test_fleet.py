@@ -1,6 +1,8 @@
 """The fleet on the real API server: instances of moto's groups are nodes, and work runs on them."""
 
 import secrets
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 from tests.e2e import groups, waiting
 from tools.local import fleet_cloud, fleet_nodes
 from tools.local.components import Component, Options
-from tools.local.plane import Plane
+from tools.local.plane import REPOSITORY, Plane
 
 # Enough for nodes to appear and go, though not to become Ready; quick to start.
 FLEET_ONLY = frozenset({Component.ETCD, Component.API_SERVER, Component.MOTO, Component.FLEET})
@@ -152,3 +154,21 @@ def _complete(job: Any) -> Any:
     conditions = {condition["type"] for condition in job["status"].get("conditions", [])}
     assert "Complete" in conditions, job["status"]
     return job
+
+
+def test_the_scale_command_makes_a_group_and_resizes_it(plane: Plane) -> None:
+    name = f"typed-{secrets.token_hex(4)}"
+
+    def scale(size: int) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tools.local", "scale", name, str(size), "--directory", str(plane.paths.root)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=REPOSITORY)
+
+    assert scale(1).returncode == 0
+    made = groups.NodeGroup(plane=plane, name=name)
+    made.wait_for_nodes(1)
+    assert scale(0).returncode == 0
+    made.wait_for_nodes(0)
+    made.delete()
+    refused = scale(99)
+    assert refused.returncode == 1
+    assert "SIZE must be from 0 to 20" in refused.stderr

@@ -36,13 +36,17 @@ def _parser() -> argparse.ArgumentParser:
     status = _placed(verbs.add_parser("status", help="show each process; exit code 0 if all run"))
     status.set_defaults(run=lambda options: commands.status(options.directory))
     _add_token(verbs.add_parser("token", help="mint a ServiceAccount's token and write a kubeconfig for it"))
+    _add_scale(verbs.add_parser("scale", help="set the size of an Auto Scaling group, made first if there is none"))
     _add_fleet(verbs.add_parser("fleet", help="turn instances of moto's groups into nodes (started by `up`)"))
     return parser
 
 
 def _placed(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument(
-        "--directory", type=Path, default=Path(".local"), help="where the plane keeps its files (default %(default)s)"
+        "--directory",
+        type=Path,
+        default=commands.DEFAULT_DIRECTORY,
+        help="where the plane keeps its files (default %(default)s)",
     )
     return parser
 
@@ -74,6 +78,15 @@ def _add_token(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_token)
 
 
+def _add_scale(parser: argparse.ArgumentParser) -> None:
+    _placed(parser)
+    parser.add_argument("name", metavar="NAME", help="the group; its nodes carry the label group=NAME")
+    parser.add_argument("size", metavar="SIZE", type=int, help="how many instances it should have")
+    parser.add_argument("--type", default="m5.large", help="a new group's instance type (default %(default)s)")
+    parser.add_argument("--zone", default="a", help="a new group's zone, as the region's letter (default %(default)s)")
+    parser.set_defaults(run=_scale)
+
+
 def _add_fleet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kubeconfig", type=Path, required=True, help="who may create and delete nodes")
     parser.add_argument("--aws-endpoint", required=True, help="where moto listens, such as http://127.0.0.1:5000")
@@ -103,6 +116,23 @@ def _token(options: argparse.Namespace) -> int:
     else:
         tokens.write_kubeconfig(client, options.kubeconfig, **account, lifetime_seconds=options.seconds)
         print(f"wrote {options.kubeconfig}")
+    return 0
+
+
+def _scale(options: argparse.Namespace) -> int:
+    from tools.local import groups  # noqa: PLC0415 - boto3 takes long to import, and the others need none
+
+    running = plane.Plane.attach(options.directory)
+    if not 0 <= options.size <= groups.LARGEST:
+        raise plane.PlaneError(f"SIZE must be from 0 to {groups.LARGEST}, not {options.size}")
+    os.environ |= components.CREDENTIALS
+    known = groups.Groups(endpoint=running.aws_endpoint, region=running.region)
+    if not known.exists(options.name):
+        known.create(options.name, instance_type=options.type, zone=f"{running.region}{options.zone}")
+    known.set_desired(options.name, options.size)
+    print(
+        f"{options.name} should have {options.size} instances: kubectl get nodes -l {groups.GROUP_LABEL}={options.name}"
+    )
     return 0
 
 

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import shlex
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 from tools.local import components, leftovers
 from tools.local.plane import FOREIGN_VARIABLES, Plane, PlaneError
 from tools.toolchain import finding
+
+DEFAULT_DIRECTORY = Path(".local")
 
 
 def up(directory: Path, options: components.Options) -> int:
@@ -103,15 +106,25 @@ def _next_steps(directory: Path, plane: Plane) -> str:
     return "\n".join(
         (
             "",
-            f"  . {directory / 'env'}          # kubectl and the AWS tools now speak to this plane",
-            "  kubectl get nodes",
-            f"  python -m tools.local status --directory {directory}",
-            f"  python -m tools.local down --directory {directory}",
+            f"  source {directory / 'env'}       # kubectl and the AWS tools now speak to this plane",
+            "  kubectl get nodes             # none yet:",
+            f"  {_python()} -m tools.local scale demo 2",
+            f"  {_stop(directory)}",
             "",
             f"API server {plane.blueprint.api_url}, AWS {plane.aws_endpoint} ({plane.region})",
             f"logs in {directory / 'logs'}",
         )
     )
+
+
+def _python() -> str:
+    """Name the interpreter as a person in the checkout would."""
+    here = Path(sys.executable)
+    return str(here.relative_to(Path.cwd())) if here.is_relative_to(Path.cwd()) else str(here)
+
+
+def _stop(directory: Path) -> str:
+    return "make down" if directory == DEFAULT_DIRECTORY else f"{_python()} -m tools.local down --directory {directory}"
 
 
 @contextlib.contextmanager

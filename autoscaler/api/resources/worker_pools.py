@@ -1,9 +1,10 @@
 """WorkerPool: a queue's length becomes worker pods (seed 000)."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from autoscaler.api import names
 from autoscaler.api.resources.base import (
@@ -19,6 +20,16 @@ from autoscaler.api.resources.base import (
     rules,
 )
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName
+
+_INTERVAL = "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$"
+_IS_INTERVAL = f"self.matches('{_INTERVAL}') && self != '00:00:00'"
+_FORM = "must be HH:MM:SS, from 00:00:01 to 23:59:59"
+
+
+def _interval(value: str) -> str:
+    if not re.fullmatch(_INTERVAL, value) or value == "00:00:00":
+        raise ValueError(_FORM)
+    return value
 
 
 class SourceType(StrEnum):
@@ -82,14 +93,8 @@ class Queue(Model):
 
     interval: Annotated[
         str,
-        Field(
-            min_length=8,
-            max_length=8,
-            pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$",
-            json_schema_extra=rules(
-                Rule(expression="self != '00:00:00'", message="must be at least one second, as HH:MM:SS: 00:00:01")
-            ),
-        ),
+        Field(max_length=64, json_schema_extra=rules(Rule(expression=_IS_INTERVAL, message=_FORM))),
+        AfterValidator(_interval),
     ]
     """How often the queue is asked, as HH:MM:SS: 00:00:10 is every ten seconds."""
     source: QueueSource
