@@ -165,7 +165,7 @@ def test_up_status_down_as_a_user_types_them(tmp_path: Path) -> None:
     try:
         first = _local("up", "--directory", root)
         assert "ready after" in first
-        assert f". {root / 'env'}" in first
+        assert f"source {root / 'env'}" in first
         assert "already running" in _local("up", "--directory", root)
         status = _local("status", "--directory", root)
         assert [line.split()[:2] for line in status.splitlines()] == [[name, "pid"] for name in Component]
