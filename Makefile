@@ -63,6 +63,10 @@ down: $(READY) ## Stop what `make up` started
 e2e: tools ## The tests marked real, on the real parts
 	@$(BIN)/pytest -m real
 
+.PHONY: bench
+bench: tools ## Measurements, one JSON line each (NAME=… for some of them, SCALE=0.1 for a quick look)
+	@$(BIN)/python -m tests.bench $(NAME) --scale $(or $(SCALE),1)
+
 .PHONY: features
 features: $(READY) ## Promises, the tests that prove them and their tiers (FORMAT=json for machines)
 	@$(BIN)/python -m tools.features --format $(or $(FORMAT),text)

@@ -4,7 +4,7 @@ A table never goes back in time: an object older than the one it has is ignored,
 the answer to a write of ours. That is how a controller sees its own writes, and never acts twice on an old view.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
@@ -20,7 +20,7 @@ _NOTHING: Final[Mapping[Key, Any]] = MappingProxyType({})
 class Index(Generic[K, T]):
     """The objects of a table by something other than their key."""
 
-    def __init__(self, values: Callable[[T], Iterable[K]]) -> None:
+    def __init__(self, values: Callable[[T], Collection[K]]) -> None:
         self._values = values
         self._groups: dict[K, dict[Key, T]] = {}
 
@@ -36,17 +36,21 @@ class Index(Generic[K, T]):
 
     def update(self, old: T | None, new: T | None) -> None:
         """Take over one change of the table."""
-        before = set(self._values(old)) if old is not None else set()
-        after = set(self._values(new)) if new is not None else set()
+        before = self._values(old) if old is not None else ()
+        after = self._values(new) if new is not None else ()
         if old is not None:
-            for value in before - after:
-                group = self._groups[value]
-                del group[old.meta.key]
-                if not group:
-                    del self._groups[value]
+            for value in before:
+                if value not in after:
+                    self._remove(value, old.meta.key)
         if new is not None:
             for value in after:
                 self._groups.setdefault(value, {})[new.meta.key] = new
+
+    def _remove(self, value: K, key: Key) -> None:
+        group = self._groups[value]
+        del group[key]
+        if not group:
+            del self._groups[value]
 
 
 class Table(Generic[T]):
@@ -61,6 +65,7 @@ class Table(Generic[T]):
         """Objects that we cannot make sense of, and why. They are in no index."""
         self._objects: dict[Key, T] = {}
         self._deleted: dict[Key, str] = {}
+        self._indexes: dict[Callable[[T], Collection[Any]], Index[Any, T]] = {}
         self._listeners: list[Listener[T]] = []
         self._snapshot: Mapping[Key, T] | None = None
 
@@ -79,11 +84,15 @@ class Table(Generic[T]):
             self._snapshot = MappingProxyType(dict(self._objects))
         return self._snapshot
 
-    def index(self, values: Callable[[T], Iterable[K]]) -> Index[K, T]:
-        """Add an index, to be made before the first object arrives."""
-        made: Index[K, T] = Index(values)
-        self.listen(made.update)
-        return made
+    def index(self, values: Callable[[T], Collection[K]]) -> Index[K, T]:
+        """Return the index by a function's values; the first call for that function makes it."""
+        if values not in self._indexes:
+            made: Index[K, T] = Index(values)
+            for stored in self:
+                made.update(None, stored)
+            self._indexes[values] = made
+            self.listen(made.update)
+        return self._indexes[values]
 
     def listen(self, listener: Listener[T]) -> None:
         """Call this with the old and the new object at each change, None standing for absence."""

@@ -1,0 +1,33 @@
+"""Run measurements: `python -m tests.bench [NAME …] [--scale F]`. Each prints JSON lines; see docs/performance.md."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tests.bench import watching
+
+ALL: Final[Mapping[str, Callable[[float], None]]] = {
+    "events": watching.events,
+    "informer": watching.informer,
+    "sync": watching.sync,
+}
+
+
+def main() -> int:
+    """Run what was named, or everything."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(ALL)}; default: all")
+    parser.add_argument("--scale", type=float, default=1.0, help="shrink the work, for a quick look (default 1)")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in ALL]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(ALL)}")
+    for name in options.names or ALL:
+        print(f"# {name}: {ALL[name].__doc__}", file=sys.stderr)
+        ALL[name](options.scale)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Fill a real API server with pods and nodes, and read them back the bare way."""
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from autoscaler.kube import client, credentials, kinds, port, reflector, wire
+from tools.local.components import Component, Options
+from tools.local.plane import Plane
+
+STORE = frozenset({Component.ETCD, Component.API_SERVER})
+NAMESPACE = "default"
+WORKERS = 48
+SHAPES = 2000
+
+
+@contextlib.contextmanager
+def store(directory: Path) -> Iterator[Plane]:
+    """A plane of etcd and API server, in which pods may be created."""
+    with Plane.start(directory, Options(components=STORE)) as plane:
+        plane.api.create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": "default"}})
+        yield plane
+
+
+@contextlib.asynccontextmanager
+async def connected(kubeconfig: Path) -> AsyncGenerator[client.Client, None]:
+    """The product's own client."""
+    async with contextlib.aclosing(
+        await client.Client.connect(credentials.KubeConfig(path=kubeconfig), connections=WORKERS)
+    ) as api:
+        yield api
+
+
+def pod(number: int, *, nodes: int) -> dict[str, Any]:
+    """A pod like many: a request, labels, an owner; every tenth waits for a node."""
+    spec: dict[str, Any] = {
+        "containers": [
+            {
+                "name": "main",
+                "image": "example.com/app:1",
+                "resources": {"requests": {"cpu": f"{100 + number % SHAPES}m", "memory": "128Mi"}},
+                "env": [{"name": f"VARIABLE_{index}", "value": "some value or other"} for index in range(8)],
+            }
+        ],
+        "automountServiceAccountToken": False,
+    }
+    if nodes and number % 10:
+        spec["nodeName"] = f"node-{number % nodes:05d}"
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"app-{number % 500}", "controller": True}
+    return {
+        "metadata": {
+            "name": f"pod-{number:06d}",
+            "labels": {"app": f"app-{number % 500}", "pod-template-hash": "5d69f7c9b"},
+            "ownerReferences": [{**owner, "uid": f"00000000-0000-0000-0000-{number % 500:012d}"}],
+        },
+        "spec": spec,
+    }
+
+
+def node(number: int) -> dict[str, Any]:
+    """A node as a kubelet registers it."""
+    resources = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    return {
+        "metadata": {"name": f"node-{number:05d}", "labels": {"topology.kubernetes.io/zone": f"zone-{number % 3}"}},
+        "spec": {"providerID": f"aws:///zone-{number % 3}/i-{number:017x}"},
+        "status": {"capacity": resources, "allocatable": resources},
+    }
+
+
+async def fill(api: port.Api, *, pods: int, nodes: int) -> float:
+    """Create everything; return the seconds it took."""
+    started = time.monotonic()
+    space = kinds.PODS.collection(NAMESPACE)
+    work = [(kinds.NODES.collection(), node(number)) for number in range(nodes)]
+    await _create(api, iter(work), len(work), "nodes")
+    await _create(api, ((space, pod(number, nodes=nodes)) for number in range(pods)), pods, "pods")
+    return time.monotonic() - started
+
+
+async def _create(api: port.Api, work: Iterator[tuple[str, dict[str, Any]]], total: int, what: str) -> None:
+    done = 0
+
+    async def worker() -> None:
+        nonlocal done
+        for path, manifest in work:
+            request = port.Request(method="POST", path=path, body=msgspec.json.encode(manifest), timeout_seconds=60)
+            port.required(await api.send(request))
+            done += 1
+            if done % 10_000 == 0:
+                print(f"# {done} of {total} {what} created", file=sys.stderr)
+
+    await asyncio.gather(*(worker() for _ in range(WORKERS)))
+
+
+async def bare_list(api: port.Api, *resources: kinds.ResourceType) -> tuple[float, int]:
+    """Read all pages of all kinds, decoding nothing but where the next page is; return seconds and bytes."""
+    started = time.monotonic()
+    size = 0
+    for resource in resources:
+        query = {"limit": str(reflector.PAGE)}
+        while True:
+            request = port.Request(method="GET", path=resource.collection(), query=query, timeout_seconds=60)
+            body = port.required(await api.send(request))
+            size += len(body)
+            token = wire.LISTING.decode(body).metadata.continue_
+            if not token:
+                break
+            query["continue"] = token
+    return time.monotonic() - started, size
