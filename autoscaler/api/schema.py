@@ -80,7 +80,7 @@ class _Converter:
         """Write what is demanded of a map's keys as a rule: a structural schema has no other word for it."""
         if "patternProperties" in flat:
             ((pattern, values),) = flat["patternProperties"].items()
-            rule = _key_rule(pattern)
+            rule = _key_rule(pattern, longest=flat.get("propertyNames", {}).get("maxLength"))
             result["additionalProperties"] = self.convert(values, f"{path}{{}}")
             result[_VALIDATIONS] = [*result.get(_VALIDATIONS, ()), rule]
         elif isinstance(flat.get("additionalProperties"), dict):
@@ -109,10 +109,12 @@ def _merge(inner: Schema, outer: Schema) -> Schema:
     return both
 
 
-def _key_rule(pattern: str) -> Schema:
+def _key_rule(pattern: str, *, longest: int | None) -> Schema:
+    size = f"size(key) <= {longest} && " if longest is not None else ""
+    limit = f" and have at most {longest} characters" if longest is not None else ""
     return {
-        "rule": f"self.all(key, key.matches({_cel_string(pattern)}))",
-        "message": f"each key must match {pattern}",
+        "rule": f"self.all(key, {size}key.matches({_cel_string(pattern)}))",
+        "message": f"each key must match {pattern}{limit}",
     }
 
 

@@ -95,7 +95,7 @@ class Reflector(Generic[T]):
                 self._absent()
                 must_list = True
                 await self._pause(self._pace.absent_seconds)
-            except (port.KubeError, TimeoutError, msgspec.MsgspecError) as error:
+            except (port.KubeError, TimeoutError, msgspec.MsgspecError, RecursionError) as error:
                 self._restarted("watch_failed", error)
                 await self._pause(self._backoff())
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import crds, manifests, resources, version
+from autoscaler.api.resources import machines
 from tests import builders
 from tests.e2e import bad_objects, waiting
 from tools.local.api import Response
@@ -145,6 +146,27 @@ def test_the_edges_of_a_worker_pool_are_legal(api: Plane, changes: dict[str, Any
 )
 def test_the_edges_of_a_machine_are_legal(api: Plane, changes: dict[str, Any]) -> None:
     create(api, builders.resource("Machine", **changes), dryRun="All").required()
+
+
+def test_the_largest_legal_machine_is_within_what_the_api_server_evaluates(api: Plane) -> None:
+    types = [
+        {"name": f"t{number:02d}", "spec": {"cpu": "1", "memory": "1Gi"}, "available": 1}
+        for number in range(machines.TYPES_MAX)
+    ]
+    nodes = [
+        {"name": f"{number:03d}" + "n" * 250, "mode": "ready", "machineType": [{"name": f"t{number % 32:02d}"}]}
+        for number in range(machines.NODES_MAX)
+    ]
+    create(api, builders.resource("Machine", machineTypes=types, nodePool=nodes), dryRun="All").required()
+
+
+@pytest.mark.accept("R5")
+@pytest.mark.parametrize(
+    "text", ["1", "500m", "1.5Gi", "1e99", "1E-99", ".5", "5.", "+1", "1E", "100000000000000000000n"]
+)
+def test_a_quantity_that_the_api_server_takes_can_be_read(api: Plane, text: str) -> None:
+    machine = create(api, builders.resource("Machine", machineTypes__0__spec__cpu=text), dryRun="All").required()
+    assert resources.Machine.model_validate(machine).spec.machine_types[0].spec.cpu == text
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,20 @@ DEFAULTS = components.Options()
 
 def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
-    # Unwind on SIGTERM: a plane that is half up is taken down, a fleet just ends.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, _unwind)
     try:
         return int(options.run(options))
-    except (plane.PlaneError, finding.NotBuiltError, api.ApiError) as error:
+    except (plane.PlaneError, finding.NotBuiltError, api.ApiError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
+
+
+def _unwind(number: int, _: object) -> None:
+    """End once, in good order: a plane that is half up is taken down, a fleet just ends. Impatience changes nothing."""
+    for other in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(other, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -125,9 +130,15 @@ def _scale(options: argparse.Namespace) -> int:
     running = plane.Plane.attach(options.directory)
     if not 0 <= options.size <= groups.LARGEST:
         raise plane.PlaneError(f"SIZE must be from 0 to {groups.LARGEST}, not {options.size}")
+    if not groups.NAME.fullmatch(options.name):
+        raise plane.PlaneError(f"NAME must be 3 to 63 lower-case letters, digits and dashes, not {options.name!r}")
     os.environ |= components.CREDENTIALS
     known = groups.Groups(endpoint=running.aws_endpoint, region=running.region)
     if not known.exists(options.name):
+        try:
+            known.require(instance_type=options.type, zone=f"{running.region}{options.zone}")
+        except groups.UnknownError as error:
+            raise plane.PlaneError(str(error)) from error
         known.create(options.name, instance_type=options.type, zone=f"{running.region}{options.zone}")
     known.set_desired(options.name, options.size)
     print(

@@ -22,6 +22,10 @@ class ApiError(Exception):
     """The API server could not be reached, or said no to something that had to succeed."""
 
 
+class RefusedError(ApiError):
+    """The API server said no: the request itself is wrong, and sending it again would not help."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """What the API server answered: a JSON value, or text where it speaks text (such as /readyz)."""
@@ -37,7 +41,8 @@ class Response:
         """Return the body of a success, or raise with the server's own words."""
         if not self.ok:
             message = self.body.get("message", self.body) if isinstance(self.body, dict) else self.body
-            raise ApiError(f"the API server answered {self.status}: {message}")
+            kind = RefusedError if http.client.BAD_REQUEST <= self.status < http.client.TOO_MANY_REQUESTS else ApiError
+            raise kind(f"the API server answered {self.status}: {message}")
         return self.body
 
 

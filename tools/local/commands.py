@@ -37,12 +37,12 @@ def up(directory: Path, options: components.Options) -> int:
 def down(directory: Path) -> int:
     """Stop the plane of a directory; none there is fine."""
     root = directory.absolute()
-    leftovers.clean(os.environ)
+    abandoned = [entry for entry in leftovers.clean(os.environ) if entry.directory == root]
     if not root.exists():
         print(f"nothing runs in {directory}")
         return 0
     with _one_at_a_time(root):
-        found = _remove_remains(root)
+        found = _remove_remains(root) or bool(abandoned)
     print(f"stopped; logs are in {directory / 'logs'}" if found else f"nothing runs in {directory}")
     return 0
 
@@ -95,7 +95,9 @@ def _remove_remains(root: Path) -> bool:
 
 
 def _write_environment(plane: Plane) -> None:
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in plane.environment.items() if name != "PATH"]
+    kept = {"PATH", "NO_PROXY", "no_proxy"}
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in plane.environment.items() if name not in kept]
+    lines += [f'export {name}="{plane.environment[name]}${{{name}:+,${name}}}"' for name in ("NO_PROXY", "no_proxy")]
     # A sourced file must not freeze the PATH of the moment at which it was written.
     tools = plane.environment["PATH"].split(os.pathsep)[0]
     lines += [f"export PATH={shlex.quote(tools)}:$PATH", f"unset {' '.join(FOREIGN_VARIABLES)}"]

@@ -67,6 +67,7 @@ class Fleet:
     boot_seconds: float
     _settled: frozenset[str] | None = None
     _recheck_at: float = 0.0
+    _refused: set[str] = dataclasses.field(default_factory=set)
 
     def step(self, now: float) -> float | None:
         """Do what is due; return the moment at which a booting instance will be, None if none boots."""
@@ -78,13 +79,23 @@ class Fleet:
         plan = fleet_nodes.plan(
             instances, self.cluster.nodes(), region=self.region, now=now, boot_seconds=self.boot_seconds
         )
-        for instance in plan.create:
-            name = fleet_nodes.node_name(instance.identifier, self.region)
-            self.cluster.create(name, fleet_nodes.manifest(instance, region=self.region))
+        refused = [instance for instance in plan.create if not self._create(instance)]
         self._delete(plan.delete)
-        if plan.wake_at is None:
+        if plan.wake_at is None and not refused:
             self._settled, self._recheck_at = identifiers, now + RECHECK_SECONDS
         return plan.wake_at
+
+    def _create(self, instance: fleet_nodes.Instance) -> bool:
+        """Make a node; one that the API server refuses must not keep the others waiting."""
+        name = fleet_nodes.node_name(instance.identifier, self.region)
+        try:
+            self.cluster.create(name, fleet_nodes.manifest(instance, region=self.region))
+        except api.RefusedError as error:
+            if name not in self._refused:
+                log.warning("node_refused name=%s group=%s error=%s", name, instance.group.name, error)
+            self._refused.add(name)
+            return False
+        return True
 
     def _delete(self, nodes: Sequence[str]) -> None:
         """Delete the nodes of instances that are no more; one that was only detached from its group lives on."""

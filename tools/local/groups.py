@@ -2,10 +2,14 @@
 
 import dataclasses
 import functools
+import re
 from collections.abc import Mapping
 
-from tools.local import fleet_cloud, fleet_nodes
+import botocore.exceptions
 
+from tools.local import fleet_cloud, fleet_nodes, fleet_types
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 IMAGE = "ami-12c6146b"  # one that moto brings along
 LARGEST = 20
 GROUP_LABEL = "group"
@@ -15,12 +19,29 @@ _autoscaling = functools.cache(fleet_cloud.autoscaling_client)
 _ec2 = functools.cache(fleet_cloud.ec2_client)
 
 
+class UnknownError(Exception):
+    """Something was asked for that this plane's AWS does not have."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
     """The groups of one plane."""
 
     endpoint: str
     region: str
+
+    def require(self, *, instance_type: str, zone: str) -> None:
+        """Raise UnknownError, naming what is known, where there is no such instance type or zone."""
+        ec2 = _ec2(self.endpoint, self.region)
+        zones = [known["ZoneName"] for known in ec2.describe_availability_zones()["AvailabilityZones"]]
+        if zone not in zones:
+            raise UnknownError(f"there is no zone {zone}; there are {', '.join(zones)}")
+        if instance_type in fleet_types.RETIRED:
+            return
+        try:
+            ec2.describe_instance_types(InstanceTypes=[instance_type])  # type: ignore[list-item]
+        except botocore.exceptions.ClientError as error:
+            raise UnknownError(f"there is no instance type {instance_type}: {error}") from error
 
     def exists(self, name: str) -> bool:
         answer = _autoscaling(self.endpoint, self.region).describe_auto_scaling_groups(AutoScalingGroupNames=[name])

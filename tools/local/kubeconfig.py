@@ -39,6 +39,7 @@ def write(path: Path, access: Access, *, user: str, namespace: str = "default") 
         "contexts": [{"name": name, "context": {"cluster": name, "user": user, "namespace": namespace}}],
         "current-context": name,
     }
+    path.unlink(missing_ok=True)  # an existing file would keep its mode
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(document, sort_keys=False))
 

@@ -16,7 +16,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return int(options.run(options))
-    except (building.BuildError, finding.NotBuiltError, go.GoError, LookupError) as error:
+    except (building.BuildError, finding.NotBuiltError, go.GoError, LookupError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

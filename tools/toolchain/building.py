@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import dataclasses
+import json
 import os
 import shutil
 import subprocess
@@ -59,7 +60,7 @@ def build(product: products.Product, environment: Mapping[str, str], say: Say) -
 
 
 def is_complete(binaries: Path, product: products.Product) -> bool:
-    return all(os.access(binaries / program.name, os.X_OK) for program in product.programs)
+    return all(finding.is_intact(binaries / program.name) for program in product.programs)
 
 
 def _build_into(target: Path, recipe: products.Recipe, environment: Mapping[str, str], say: Say) -> None:
@@ -78,6 +79,8 @@ def _build_into(target: Path, recipe: products.Recipe, environment: Mapping[str,
         )
         _compile(run, recipe, scratch / "bin")
         _verify(recipe, scratch / "bin")
+        sizes = {path.name: path.stat().st_size for path in (scratch / "bin").iterdir()}
+        (scratch / finding.SIZES).write_text(json.dumps(sizes))
         scratch.chmod(0o755)
         shutil.rmtree(target, ignore_errors=True)
         scratch.rename(target)

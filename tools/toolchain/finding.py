@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import os
 import platform
 import re
@@ -15,6 +16,7 @@ from tools import cache
 from tools.toolchain import products
 
 VERSION_TIMEOUT_SECONDS = 20
+SIZES = "sizes.json"  # beside bin/: the length of each program, so that a truncated one is built anew
 _VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)")
 _GO_ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -71,7 +73,7 @@ def search(name: str, environment: Mapping[str, str]) -> Search:
     recipe = products.recipe(product, host_platform())
     others = (_checked(candidate, program, recipe.version) for candidate in outside(name, environment))
     built = binary_directory(recipe, environment) / name
-    ours = (Candidate(path=built, origin="built"),) if os.access(built, os.X_OK) else ()
+    ours = (Candidate(path=built, origin="built"),) if is_intact(built) else ()
     return Search(program=program, wanted_version=recipe.version, candidates=(*others, *ours))
 
 
@@ -93,6 +95,15 @@ def outside(name: str, environment: Mapping[str, str]) -> tuple[Candidate, ...]:
 
 def binary_directory(recipe: products.Recipe, environment: Mapping[str, str]) -> Path:
     return cache.directory(environment) / "tools" / recipe.key / "bin"
+
+
+def is_intact(built: Path) -> bool:
+    """Tell whether a program of the cache is still as long as it was when it was built."""
+    try:
+        sizes: dict[str, int] = json.loads((built.parent.parent / SIZES).read_text())
+        return os.access(built, os.X_OK) and built.stat().st_size == sizes[built.name]
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def host_platform() -> str:

@@ -24,7 +24,7 @@ from autoscaler.api.resources.base import (
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, LabelValue, PositiveQuantity
 
 TYPES_MAX = 32
-NODES_MAX = 256
+NODES_MAX = 128
 
 
 class NodeMode(StrEnum):

@@ -62,8 +62,10 @@ def _positive_quantity(value: str) -> str:
 
 
 def _quantity_schema(comparison: str, message: str) -> dict[str, Any]:
+    # The form is checked first: reading 1e9999999 alone would keep the API server busy for seconds.
     rule = Rule(
-        expression=f"isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) {comparison} 0",
+        expression=f"string(self).matches('{quantities.FORM}') && isQuantity(string(self))"
+        f" && quantity(string(self)).compareTo(quantity('0')) {comparison} 0",
         message=message,
     )
     return {"x-kubernetes-int-or-string": True, "maxLength": 32, **rules(rule)}

@@ -32,6 +32,10 @@ def _interval(value: str) -> str:
     return value
 
 
+_URL = "^[Hh][Tt][Tt][Pp][Ss]?://([^/?#@]*@)?([^][/?#:@]+|[[][0-9a-fA-F:.]+[]])(:[1-9][0-9]{0,4})?([/?#].*)?$"
+"""An absolute URL with a host, and a port that can be one. A user name is refused by a rule of its own."""
+
+
 class SourceType(StrEnum):
     HTTP = "http"
     SQS = "sqs"
@@ -70,11 +74,11 @@ class QueueSource(Model):
             max_length=2048,
             json_schema_extra=rules(
                 Rule(
-                    expression="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",
+                    expression=f"isURL(self) && self.matches('{_URL}')",
                     message="must be a URL such as https://web-server/api/job/peek_queue",
                 ),
                 Rule(
-                    expression="!self.matches('^[a-z]+://[^/?#]*@')",
+                    expression="!self.matches('^[A-Za-z]+://[^/?#]*@')",
                     message="must not hold a user name or password: credentials belong into the Secret of secretName",
                 ),
             ),

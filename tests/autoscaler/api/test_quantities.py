@@ -34,7 +34,25 @@ def test_units(text: str, want: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "1 Gi", "Gi", "1gi", "1KI", "0x10", "1.2.3", "1e", "--1", "1,5", "NaN", "inf", "1e999", "１", "9" * 65],  # noqa: RUF001
+    [
+        "",
+        " ",
+        "1 Gi",
+        "Gi",
+        "1gi",
+        "1KI",
+        "0x10",
+        "1.2.3",
+        "1e",
+        "--1",
+        "1,5",
+        "NaN",
+        "inf",
+        "1e999",
+        "1e100",
+        "１",  # noqa: RUF001
+        "9" * 65,
+    ],
 )
 def test_garbage_is_an_error_that_shows_it(text: str) -> None:
     with pytest.raises(ValueError, match="quantity"):

@@ -81,6 +81,11 @@ def test_demands_on_keys_become_a_rule() -> None:
     ]
 
 
+def test_the_length_of_keys_is_demanded_too() -> None:
+    got = convert(dict[Annotated[str, Field(pattern="^a*$", max_length=9)], int])
+    assert got["x-kubernetes-validations"][0]["rule"] == "self.all(key, size(key) <= 9 && key.matches('^a*$'))"
+
+
 def test_rules_of_field_and_type_are_both_kept() -> None:
     inner = Annotated[str, Field(json_schema_extra={"x-kubernetes-validations": [{"rule": "inner"}]})]
     outer = Annotated[inner | None, Field(json_schema_extra={"x-kubernetes-validations": [{"rule": "outer"}]})]

@@ -32,6 +32,7 @@ class FakeCluster:
 
     def __init__(self, *nodes: str) -> None:
         self.present = set(nodes)
+        self.refused: set[str] = set()
         self.calls: list[str] = []
 
     def nodes(self) -> frozenset[str]:
@@ -40,6 +41,8 @@ class FakeCluster:
 
     def create(self, node: str, manifest: dict[str, object]) -> None:
         assert manifest["kind"] == "Node"
+        if node in self.refused:
+            raise api.RefusedError("the API server answered 422")
         self.present.add(node)
 
     def delete(self, node: str) -> None:
@@ -75,6 +78,17 @@ def sleeps_of(steps: int, cloud: FakeCloud) -> list[float]:
 def test_nodes_follow_instances() -> None:
     cloud, cluster = FakeCloud(builders.instance("i-1"), builders.instance("i-2")), FakeCluster(name("i-0"))
     assert make(cloud, cluster).step(10.0) is None
+    assert cluster.present == {name("i-1"), name("i-2")}
+
+
+def test_a_node_that_is_refused_does_not_keep_the_others_waiting() -> None:
+    cloud, cluster = FakeCloud(builders.instance("i-1"), builders.instance("i-2")), FakeCluster()
+    cluster.refused = {name("i-1")}
+    running = make(cloud, cluster)
+    running.step(1000.0)
+    assert cluster.present == {name("i-2")}
+    cluster.refused = set()
+    running.step(1001.0)
     assert cluster.present == {name("i-1"), name("i-2")}
 
 

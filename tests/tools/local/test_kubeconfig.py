@@ -17,3 +17,14 @@ def test_what_was_written_is_read_back(
     kubeconfig.write(path, want, user="someone")
     assert kubeconfig.read(path) == want
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_existing_file_that_others_may_read_is_replaced_by_one_they_may_not(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("old")
+    path.chmod(0o644)
+    access = kubeconfig.Access(
+        server="https://127.0.0.1:1", authority_pem=b"ca", credential=kubeconfig.BearerToken(token="secret")
+    )
+    kubeconfig.write(path, access, user="reader")
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 
@@ -43,11 +44,24 @@ def test_sluice_tools_comes_before_path_and_both_before_the_cache(tmp_path: Path
     on_path = fakes.program(tmp_path / "path", "kwok", f"kwok version v{version}")
     environment = fakes.environment(tmp_path, SLUICE_TOOLS=str(tmp_path / "mine"), PATH=str(tmp_path / "path"))
     built = fakes.program(finding.binary_directory(fakes.recipe("kwok"), environment), "kwok", "never asked")
+    (built.parent.parent / finding.SIZES).write_text(json.dumps({"kwok": built.stat().st_size}))
 
     search = finding.search("kwok", environment)
 
     assert [candidate.path for candidate in search.candidates] == [chosen, on_path, built]
     assert finding.paths(["kwok"], environment) == {"kwok": chosen}
+
+
+def test_a_truncated_program_of_the_cache_counts_as_not_built(tmp_path: Path) -> None:
+    environment = fakes.environment(tmp_path)
+    built = fakes.program(finding.binary_directory(fakes.recipe("kwok"), environment), "kwok", "never asked")
+    assert not finding.is_intact(built)
+    (built.parent.parent / finding.SIZES).write_text(json.dumps({"kwok": built.stat().st_size}))
+    assert finding.is_intact(built)
+    built.write_bytes(built.read_bytes()[:10])
+    assert not finding.is_intact(built)
+    with pytest.raises(finding.NotBuiltError, match="make tools"):
+        finding.paths(["kwok"], environment)
 
 
 def test_a_wrong_version_is_skipped_and_says_why(tmp_path: Path) -> None:
