@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from autoscaler.api.resources.base import cel_string
+
 Schema = dict[str, Any]
 
 _KEPT: Final = (
@@ -113,10 +115,6 @@ def _key_rule(pattern: str, *, longest: int | None) -> Schema:
     size = f"size(key) <= {longest} && " if longest is not None else ""
     limit = f" and have at most {longest} characters" if longest is not None else ""
     return {
-        "rule": f"self.all(key, {size}key.matches({_cel_string(pattern)}))",
+        "rule": f"self.all(key, {size}key.matches({cel_string(pattern)}))",
         "message": f"each key must match {pattern}{limit}",
     }
-
-
-def _cel_string(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -6,7 +6,7 @@ the answer to a write of ours. That is how a controller sees its own writes, and
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from autoscaler.kube.objects import Key, Meta, Stored
 
@@ -15,6 +15,17 @@ K = TypeVar("K", bound=Hashable)
 Listener = Callable[[T | None, T | None], None]
 _DELETED_MAX: Final = 20_000
 _NOTHING: Final[Mapping[Key, Any]] = MappingProxyType({})
+
+
+class Unreadable(NamedTuple):
+    """An object that we cannot make sense of, and why."""
+
+    meta: Meta
+    problem: str
+
+
+def _ignore(unreadable: Unreadable) -> None:
+    del unreadable
 
 
 class Index(Generic[K, T]):
@@ -61,8 +72,9 @@ class Table(Generic[T]):
         """Whether the first list is complete. Before, absence means nothing."""
         self.resource_version = 0
         """How far the list or the watch has come."""
-        self.unreadable: dict[Key, str] = {}
-        """Objects that we cannot make sense of, and why. They are in no index."""
+        self.unreadable: dict[Key, Unreadable] = {}
+        """Objects that we cannot make sense of. They are in no index."""
+        self.on_unreadable: Callable[[Unreadable], None] = _ignore
         self._objects: dict[Key, T] = {}
         self._deleted: dict[Key, str] = {}
         self._indexes: dict[Callable[[T], Collection[Any]], Index[Any, T]] = {}
@@ -131,7 +143,8 @@ class Table(Generic[T]):
     def put_aside(self, meta: Meta, problem: str) -> None:
         """Remember an object that cannot be read, and why, instead of what we knew of it."""
         self.gone(meta)
-        self.unreadable[meta.key] = problem
+        self.unreadable[meta.key] = Unreadable(meta, problem)
+        self.on_unreadable(self.unreadable[meta.key])
 
     def lost(self) -> None:
         """Say that what we know may be wrong, until the next list."""

@@ -5,7 +5,7 @@ It runs unchanged on a real and on a simulated cluster; what differs is given to
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from prometheus_client import core
 from autoscaler import clock
 from autoscaler.api import keys
 from autoscaler.kube import events, kinds, objects, port, reflector, store, writer
-from autoscaler.runtime import compatibility, controllers, fence, leadership, loop, telemetry
+from autoscaler.runtime import compatibility, controllers, fence, leadership, loop, telemetry, unreadable
 
 log = structlog.get_logger()
 CHECK_SECONDS: Final = 2.0
@@ -56,6 +56,7 @@ class Process:
         self._runners: dict[str, loop.Runner] = {}
         self._writers: dict[str, writer.Writer] = {}
         self._recorders: dict[str, events.Recorder] = {}
+        self._reporters: dict[str, unreadable.Reporter] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.metrics.add(self._collect)
 
@@ -85,8 +86,9 @@ class Process:
                 await asyncio.sleep(CHECK_SECONDS)
 
     @contextlib.asynccontextmanager
-    async def _background(self, leases: Iterable[str]) -> AsyncGenerator[None, None]:
-        cycles = {name: self._start(name, registration) for name, registration in self._registrations.items()}
+    async def _background(self, leases: Sequence[str]) -> AsyncGenerator[None, None]:
+        cycles = {f"unreadable {lease}": self._start_reporter(lease) for lease in leases}
+        cycles |= {name: self._start(name, registration) for name, registration in self._registrations.items()}
         for place, watched in self._watches.reflectors.items():
             self._spawn(f"watch {place[0]}", watched.run())
         for lease in leases:
@@ -117,26 +119,37 @@ class Process:
         log.info("stopped")
 
     def _start(self, name: str, registration: Registration) -> Any:  # noqa: ANN401  # a coroutine
-        around, lease = self._around, registration.lease
-        runner = loop.Runner(name, around.clock, self._fence(lease), self.metrics)
+        runner = self._runner(name, registration.lease)
+        return runner.run(registration.build(self._footing(runner, registration.lease)))
+
+    def _start_reporter(self, lease: str) -> Any:  # noqa: ANN401  # a coroutine
+        runner = self._runner(f"unreadable {lease}", lease)
+        self._reporters[lease] = unreadable.Reporter(self._footing(runner, lease))
+        return runner.run(self._reporters[lease])
+
+    def _runner(self, name: str, lease: str) -> loop.Runner:
+        runner = loop.Runner(name, self._around.clock, self._fence(lease), self.metrics)
         runner.sources.append(_Synced(self._watches.reflectors, kinds.NAMESPACES, None, self._namespaces))
         self._runners[name] = runner
-        footing = controllers.Footing(
-            clock=around.clock,
+        return runner
+
+    def _footing(self, runner: loop.Runner, lease: str) -> controllers.Footing:
+        return controllers.Footing(
+            clock=self._around.clock,
             writer=self._writer(lease),
             recorder=self._recorder(lease),
-            plan=around.plan,
-            watch=self._watcher(runner),
+            plan=self._around.plan,
+            watch=self._watcher(runner, lease),
             feed=lambda source: self._feed(runner, source),
             wake=runner.wake,
         )
-        return runner.run(registration.build(footing))
 
-    def _watcher(self, runner: loop.Runner) -> Callable[..., store.Table[Any]]:
+    def _watcher(self, runner: loop.Runner, lease: str) -> Callable[..., store.Table[Any]]:
         def watch(
             resource: kinds.ResourceType, decode: Callable[..., Any], namespace: str | None = None
         ) -> store.Table[Any]:
             table = self._watches.table(resource, decode, namespace)
+            self._reporters[lease].add(resource, table)
             table.listen(lambda old, new: _wake(runner, resource.kind, new or old))
             runner.sources.append(_Synced(self._watches.reflectors, resource, namespace, table))
             return table

@@ -1,7 +1,7 @@
-"""A replica of the runtime with two small controllers, for tests of the engine: `python -m tests.e2e.replica run …`.
+"""A replica of the runtime with small controllers, for tests of the engine: `python -m tests.e2e.replica run …`.
 
 `copies` keeps one ConfigMap `<name>-copy` per ConfigMap labelled role=source. `beats` creates a ConfigMap ten times a
-second, so that a test sees who acts when.
+second, so that a test sees who acts when. `pools` only watches worker pools.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from autoscaler.api import resources
 from autoscaler.kube import kinds, objects, port, writer
 from autoscaler.runtime import controllers, process, run, settings
 
@@ -67,10 +68,22 @@ class Beats:
         return self._footing.clock.now() + BEAT_SECONDS
 
 
+class Pools:
+    """Nothing but a watch of worker pools."""
+
+    def __init__(self, footing: controllers.Footing) -> None:
+        footing.watch(kinds.custom(resources.WorkerPool), objects.custom(resources.WorkerPool))
+
+    async def reconcile(self, dirty: controllers.Dirty) -> float | None:
+        del dirty
+        return None
+
+
 def registrations(identity: str, namespace: str) -> Mapping[str, process.Registration]:
-    """Return the two controllers."""
+    """Return the controllers."""
     return {
         "copies": process.Registration(lease=LEASE, build=Copies),
+        "pools": process.Registration(lease=LEASE, build=Pools),
         "beats": process.Registration(lease=LEASE, build=lambda footing: Beats(footing, identity, namespace)),
     }
 
@@ -78,7 +91,7 @@ def registrations(identity: str, namespace: str) -> Mapping[str, process.Registr
 def main() -> int:
     """Run as the real command does."""
     parser = argparse.ArgumentParser()
-    known = ("copies", "beats")
+    known = ("copies", "beats", "pools")
     settings.add_arguments(parser, known)
     chosen = settings.read(parser.parse_args(), known)
     return run.run(chosen, registrations(chosen.identity, chosen.namespace))

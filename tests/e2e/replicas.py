@@ -27,7 +27,7 @@ class Replica:
 
     def __init__(self, kubeconfig: Path, namespace: str, identity: str, *flags: str) -> None:
         self.identity = identity
-        self.port = _free_port()
+        self.port = free_port()
         self.log = kubeconfig.parent / f"{identity}-{self.port}.log"
         command = [
             *(sys.executable, "-m", "tests.e2e.replica"),
@@ -114,7 +114,8 @@ def copy_of(plane: Plane, directory: Path) -> Iterator[Path]:
     yield path
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens on just now."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -5,11 +5,13 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from autoscaler.api import crds, keys, manifests
+from autoscaler.api import crds, keys, manifests, version
+from tests import builders
 from tests.e2e import replicas, waiting, wires
 from tests.e2e.replica import LEASE
 from tools.local.components import Component, Options
@@ -242,6 +244,37 @@ def test_a_leader_that_is_cut_off_stops_before_another_may_take_over(
         # The one call that was held in the wire, and nothing planned later.
         assert len(beats(clean, "far") - before) <= 1
         assert near.process.poll() is None
+
+
+@pytest.mark.accept("R5")
+def test_an_object_older_than_a_rule_is_told_so_on_the_object(
+    clean: Plane, start: Callable[..., replicas.Replica]
+) -> None:
+    pools = f"/apis/{version.GROUP_VERSION}/namespaces/default/workerpools"
+    clean.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(_without_rules(crds.all_crds())))
+    try:
+        waiting.eventually(lambda: clean.api.request("GET", pools).ok)
+        clean.api.create(pools, builders.resource("WorkerPool", name="old", queue__interval="10s"))
+        clean.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
+        replica = replicas.ready(start("only", "--controllers", "pools"))
+
+        def told() -> Any:
+            conditions = clean.api.get(f"{pools}/old").get("status", {}).get("conditions", [])
+            return next((one for one in conditions if one["type"] == "Readable"), None)
+
+        condition = waiting.eventually(told)
+        assert (condition["status"], condition["reason"]) == ("False", "Unreadable")
+        assert "must be HH:MM:SS" in condition["message"]
+        assert "Unreadable" in clean.kubectl("describe", "wp", "old")
+        assert replica.process.poll() is None
+    finally:
+        clean.kubectl("delete", "crd", "-l", "app.kubernetes.io/part-of=sluice")
+
+
+def _without_rules(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _without_rules(value) for key, value in node.items() if key != "x-kubernetes-validations"}
+    return [_without_rules(each) for each in node] if isinstance(node, (list, tuple)) else node
 
 
 @pytest.mark.accept("S7")

@@ -27,6 +27,11 @@ def rules(*items: Rule) -> dict[str, Any]:
     return {"x-kubernetes-validations": [_validation(rule) for rule in items]}
 
 
+def cel_string(text: str) -> str:
+    """Write a text as CEL does."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def list_map(*keys: str) -> dict[str, Any]:
     """Make an array's items unique by these fields (its `json_schema_extra`)."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}

@@ -16,6 +16,7 @@ from autoscaler.api.resources.base import (
     Resource,
     Rule,
     Scale,
+    cel_string,
     name_rule,
     rules,
 )
@@ -32,7 +33,7 @@ def _interval(value: str) -> str:
     return value
 
 
-_URL = "^[Hh][Tt][Tt][Pp][Ss]?://([^/?#@]*@)?([^][/?#:@]+|[[][0-9a-fA-F:.]+[]])(:[1-9][0-9]{0,4})?([/?#].*)?$"
+_URL = r"^[Hh][Tt][Tt][Pp][Ss]?://([^/?#@]*@)?([^\[\]/?#:@]+|\[[0-9a-fA-F:.]+\])(:[1-9][0-9]{0,4})?([/?#].*)?$"
 """An absolute URL with a host, and a port that can be one. A user name is refused by a rule of its own."""
 
 
@@ -74,7 +75,7 @@ class QueueSource(Model):
             max_length=2048,
             json_schema_extra=rules(
                 Rule(
-                    expression=f"isURL(self) && self.matches('{_URL}')",
+                    expression=f"isURL(self) && self.matches({cel_string(_URL)})",
                     message="must be a URL such as https://web-server/api/job/peek_queue",
                 ),
                 Rule(

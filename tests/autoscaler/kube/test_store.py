@@ -116,7 +116,7 @@ def test_an_object_that_cannot_be_read_is_put_aside_until_it_can() -> None:
     index = table.index(lambda stored: stored.meta.labels.values())
     table.put_aside(thing(2).meta, "no such field")
     assert version_of(table) is None
-    assert table.unreadable == {KEY: "no such field"}
+    assert table.unreadable[KEY].problem == "no such field"
     table.seen(thing(3, labels={"pool": "x"}))
     assert table.unreadable == {}
     assert list(index.get("x")) == [KEY]

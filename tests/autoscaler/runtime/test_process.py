@@ -5,13 +5,15 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
-from autoscaler.api import keys
+from autoscaler.api import keys, resources
 from autoscaler.kube import election, kinds, objects, port, writer
 from autoscaler.runtime import compatibility, controllers, leadership, process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
+from tests import builders
 from tests.autoscaler.kube.cluster import key, manifest, simulated
 
 pytestmark = pytest.mark.simulated
@@ -254,3 +256,34 @@ async def test_a_process_refuses_to_start_on_old_definitions() -> None:
     port.required(await cluster.client().send(request))
     with pytest.raises(compatibility.IncompatibleError, match=r"scopes\.sluice\.dev is of version 0\.0\.3"):
         await compatibility.check(cluster.client())
+
+
+class Pools(Probe):
+    """A controller that watches worker pools."""
+
+    def build(self, footing: controllers.Footing) -> "Pools":
+        kind = kinds.custom(resources.WorkerPool)
+        self.table = footing.watch(kind, objects.custom(resources.WorkerPool))
+        return self
+
+
+@pytest.mark.accept("R5")
+@simulated
+async def test_an_object_older_than_a_rule_is_told_so_and_the_rest_works() -> None:
+    cluster, probe = cluster_(), Pools()
+    cluster.install_definitions()
+    await cluster.settle()
+    kind = kinds.custom(resources.WorkerPool)
+    for name in ("good", "old"):
+        cluster.create(kind, builders.resource("WorkerPool", name=name))
+    old = cluster.server.store.find(kind, key("old"))  # type: ignore[arg-type]
+    assert old is not None
+    old.object["spec"]["queue"]["interval"] = "10s"  # as if written before the rule
+    async with replica(cluster, pools=probe):
+        await asyncio.sleep(60)
+        assert [stored.meta.key.name for stored in probe.table] == ["good"]
+        await asyncio.sleep(600)
+        request = port.Request(method="GET", path=kinds.EVENTS.collection("default"))
+        (event,) = msgspec.json.decode(port.required(await cluster.client().send(request)))["items"]
+        assert (event["reason"], event["involvedObject"]["name"], event["count"]) == ("Unreadable", "old", 1)
+        assert "must be HH:MM:SS" in event["message"]
