@@ -3,7 +3,7 @@
 import signal
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -251,11 +251,11 @@ def test_an_object_older_than_a_rule_is_told_so_on_the_object(
     clean: Plane, start: Callable[..., replicas.Replica]
 ) -> None:
     pools = f"/apis/{version.GROUP_VERSION}/namespaces/default/workerpools"
-    clean.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(_without_rules(crds.all_crds())))
+    _install(clean, _without_rules(crds.all_crds()))
     try:
         waiting.eventually(lambda: clean.api.request("GET", pools).ok)
         clean.api.create(pools, builders.resource("WorkerPool", name="old", queue__interval="10s"))
-        clean.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
+        _install(clean, crds.all_crds())
         replica = replicas.ready(start("only", "--controllers", "pools"))
 
         def told() -> Any:
@@ -268,7 +268,11 @@ def test_an_object_older_than_a_rule_is_told_so_on_the_object(
         assert "Unreadable" in clean.kubectl("describe", "wp", "old")
         assert replica.process.poll() is None
     finally:
-        clean.kubectl("delete", "crd", "-l", "app.kubernetes.io/part-of=sluice")
+        clean.api.delete(f"{pools}/old")
+
+
+def _install(plane: Plane, definitions: Iterable[manifests.Manifest]) -> None:
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=manifests.dump(definitions))
 
 
 def _without_rules(node: Any) -> Any:
@@ -279,7 +283,7 @@ def _without_rules(node: Any) -> Any:
 
 @pytest.mark.accept("S7")
 def test_old_definitions_are_refused_with_what_to_do(clean: Plane, start: Callable[..., replicas.Replica]) -> None:
-    clean.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
+    _install(clean, crds.all_crds())
     clean.kubectl("label", "--overwrite", "crd", "scopes.sluice.dev", f"{keys.VERSION}=0.0.1")
     try:
         replica = start("only")
@@ -288,7 +292,7 @@ def test_old_definitions_are_refused_with_what_to_do(clean: Plane, start: Callab
         assert "scopes.sluice.dev is of version 0.0.1" in entry["error"]
         assert "pulumi up" in entry["error"]
     finally:
-        clean.kubectl("delete", "crd", "-l", "app.kubernetes.io/part-of=sluice")
+        _install(clean, crds.all_crds())
 
 
 def test_metrics_and_health_are_served(clean: Plane, start: Callable[..., replicas.Replica]) -> None:

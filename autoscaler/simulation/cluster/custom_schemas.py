@@ -1,10 +1,9 @@
 """What a definition's schema does to a custom object: unknown fields are dropped, defaults filled in, the rest checked.
 
-Of the CEL rules only those that forbid a field to change are evaluated; the others are the real API server's alone.
+Rules in CEL are looked at only if everything else is right, as by the real API server.
 """
 
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -12,10 +11,9 @@ import msgspec
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.schema import Schema
-from autoscaler.simulation.cluster import failures
+from autoscaler.simulation.cluster import cel, failures
 from autoscaler.simulation.cluster.failures import Cause
 
-_IMMUTABLE: Final = re.compile(r"self\.(\w+) == oldSelf\.\1")
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
     "array": (list,),
@@ -51,9 +49,50 @@ def causes(schema: Schema, body: Manifest, old: Manifest | None) -> list[Cause]:
     for part in _PARTS:
         if part in body and part in schema["properties"]:
             found += _check(schema["properties"][part], body[part], part)
-            if old and part in old:
-                found += _changed(schema["properties"][part], body[part], old[part], part)
-    return found
+    return found or list(_broken_rules(schema, body, old, ""))
+
+
+def _broken_rules(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Cause]:  # noqa: ANN401 - JSON
+    """Evaluate the rules on a value and on all within it; rules about a change need something that was there."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        if old is not None or "oldSelf" not in rule["rule"]:
+            why = _objection(rule, {"self": value, "oldSelf": old})
+            if why is not None:
+                field = f"{path}{rule.get('fieldPath', '')}".lstrip(".")
+                yield failures.as_cause(field or "<nil>", why, value=_shown(value))
+    if isinstance(value, dict):
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for name, item in value.items():
+            child = properties.get(name, others)
+            if isinstance(child, dict) and item is not None:
+                was = old.get(name) if isinstance(old, dict) else None
+                step = f".{name}" if name in properties else f"[{name}]"
+                yield from _broken_rules(child, item, was, f"{path}{step}")
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _broken_rules(schema.get("items", {}), item, None, f"{path}[{number}]")
+
+
+def _objection(rule: Mapping[str, str], scope: cel.Scope) -> str | None:
+    """Say why a rule does not hold; one that cannot be evaluated does not."""
+    try:
+        if cel.evaluate(rule["rule"], scope):
+            return None
+        if "messageExpression" in rule:
+            return str(cel.evaluate(rule["messageExpression"], scope))
+    except cel.CelError as error:
+        return f"rule evaluation failed: {error}"
+    return rule.get("message", f"failed rule: {rule['rule']}")
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401 - JSON
+    match value:
+        case dict():
+            return "object"
+        case list():
+            return "array"
+        case _:
+            return value
 
 
 def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - JSON
@@ -145,7 +184,7 @@ def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Cause]:  # noqa: 
 def _string_bounds(schema: Schema, value: str, path: str) -> Iterator[Cause]:
     """Say what is wrong with a string; only the first of these is ever told."""
     yield from _length(schema, len(value), path, value, ("minLength", "maxLength", "chars long"))
-    if "pattern" in schema and not re.search(schema["pattern"], value):
+    if "pattern" in schema and not cel.pattern(schema["pattern"]).search(value):
         yield failures.as_cause(path, f"{path} in body should match '{schema['pattern']}'", value=value)
 
 
@@ -178,13 +217,6 @@ def _duplicates(schema: Schema, items: list[Any], path: str) -> Iterator[Cause]:
             shown = msgspec.json.encode(identity).decode()
             yield Cause(field=f"{path}[{number}]", message=f"Duplicate value: {shown}", reason="FieldValueDuplicate")
         seen.append(identity)
-
-
-def _changed(schema: Schema, value: Manifest, old: Manifest, path: str) -> Iterator[Cause]:
-    for rule in schema.get("x-kubernetes-validations", ()):
-        found = _IMMUTABLE.fullmatch(rule["rule"])
-        if found and value.get(found[1]) != old.get(found[1]):
-            yield failures.as_cause(f"{path}.{found[1]}", rule["message"], value=value)
 
 
 def _mistyped(path: str, wanted: str, value: object) -> Cause:

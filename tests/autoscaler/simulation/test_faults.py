@@ -65,6 +65,8 @@ async def test_a_fault_meets_only_what_it_is_about() -> None:
     world.faults.add(faults.Answer(code=503), matching, times=None)
     assert (await world.client("bob").send(creation("a"))).status == 201
     assert (await world.client("alice").send(port.Request(method="GET", path=PATH))).status == 200
+    secret = port.Request(method="POST", path=kinds.SECRETS.collection("default"), body=creation().body)
+    assert (await world.client("alice").send(secret)).status == 201
     assert (await world.client("alice").send(creation("b"))).status == 503
     world.faults.clear()
     assert (await world.client("alice").send(creation("b"))).status == 201
