@@ -1,6 +1,9 @@
 """The program as a whole, evaluated with a recording monitor: every definition and policy, in order, retained."""
 
+import asyncio
+import concurrent.futures
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +51,30 @@ def recorder() -> Recorder:
     return Recorder()
 
 
+@pytest.fixture(scope="session")
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop, and one in each of its worker threads: the SDK's mocks would make those and close none."""
+    made = [asyncio.new_event_loop()]
+
+    def furnish() -> None:
+        made.append(asyncio.new_event_loop())
+        asyncio.set_event_loop(made[-1])
+
+    workers = concurrent.futures.ThreadPoolExecutor(initializer=furnish)
+    made[0].set_default_executor(workers)
+    yield made[0]
+    workers.shutdown()
+    for one in made:
+        one.close()
+
+
 @pytest.fixture
-def monitor(recorder: Recorder) -> Monitor:
+def monitor(recorder: Recorder, loop: asyncio.AbstractEventLoop) -> Iterator[Monitor]:
+    asyncio.set_event_loop(loop)  # the SDK takes the thread's loop, and an earlier test may have closed that
     made = Monitor(recorder)
     pulumi.runtime.set_mocks(recorder, project="sluice", stack="local", monitor=made)
-    return made
+    yield made
+    asyncio.set_event_loop(None)
 
 
 def run_program() -> None:
