@@ -5,9 +5,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import watching
+from tests.bench import simulating, watching
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
+    "day": simulating.day,
     "events": watching.events,
     "informer": watching.informer,
     "sync": watching.sync,

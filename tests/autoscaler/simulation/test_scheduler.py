@@ -10,7 +10,7 @@ from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, served
 from autoscaler.simulation.scheduler import Scheduler
 from autoscaler.simulation.scheduling import requests
-from tests.autoscaler.simulation import bench_day
+from tests.bench import simulating
 from tests.contract.worlds import Body, World
 
 ZONE = "topology.kubernetes.io/zone"
@@ -139,5 +139,5 @@ def test_requests_are_added_up(spec: Body, want: dict[str, int]) -> None:
 
 
 async def test_a_day_leaves_nothing_behind() -> None:
-    seen = await bench_day.day(pods=100, nodes=3)
+    seen = await simulating.run_day(pods=100, nodes=3)
     assert (seen["left"], seen["DELETED"]) == (0, 100)
