@@ -1,5 +1,6 @@
 """The real adapter of the port: HTTPS to an API server. It adds credentials and time limits and decides nothing."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final, Self
 
@@ -30,11 +31,19 @@ class Client:
 
     async def send(self, request: port.Request) -> port.Response:
         """Send one request; a token that the server refuses is read again, once."""
-        response = await self._send_once(request)
-        if response.status == _UNAUTHORIZED:
-            await self._credentials.refresh()
-            response = await self._send_once(request)
-        return response
+        try:
+            # The limit is for everything: whoever gave it may not act later.
+            async with asyncio.timeout(request.timeout_seconds):
+                response = await self._send_once(request)
+                if response.status == _UNAUTHORIZED:
+                    await self._credentials.refresh()
+                    response = await self._send_once(request)
+                return response
+        except credentials.CredentialsError as error:
+            raise port.UnreachableError(f"{request.method} {request.path} could not be sent: {error}") from error
+        except TimeoutError as error:
+            limit = f"{request.timeout_seconds:g} s"
+            raise port.UnreachableError(f"{request.method} {request.path} got no answer within {limit}") from error
 
     async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[Sequence[bytes], None]:
         """Yield a watch's events in batches, as they arrive."""
@@ -46,6 +55,7 @@ class Client:
             ) as response:
                 if not response.ok:
                     raise port.error_of(response.status, await response.read())
+                yield ()
                 async for lines in _lines(response.content):
                     yield lines
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -57,7 +67,7 @@ class Client:
         await self._watches.close()
 
     async def _send_once(self, request: port.Request) -> port.Response:
-        limit = aiohttp.ClientTimeout(total=request.timeout_seconds, sock_connect=CONNECT_SECONDS)
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         headers = await self._headers()
         if request.body is not None:
             headers["Content-Type"] = request.content_type
@@ -76,10 +86,8 @@ class Client:
                     body=await response.read(),
                     retry_after_seconds=_retry_after(response.headers.get("Retry-After")),
                 )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise port.UnreachableError(
-                f"{request.method} {request.path} got no answer within {request.timeout_seconds:g} s: {error!r}"
-            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise port.UnreachableError(f"{request.method} {request.path} got no answer: {error!r}") from error
 
     async def _headers(self) -> dict[str, str]:
         authorization = await self._credentials.header()

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
 
+import structlog
+import yaml
 from kubernetes.aio import client, config
 from kubernetes.aio.config import incluster_config
 
+log = structlog.get_logger()
 REFRESH_SECONDS: Final = 60.0
 _BEARER: Final = "BearerToken"
 
@@ -47,6 +50,7 @@ class Credentials:
         self._origin = origin
         self._configuration = configuration
         self._read_at = asyncio.get_running_loop().time()
+        self._refreshing = asyncio.Lock()
         self.server: str = str(configuration.host).rstrip("/")
         self.ssl_context = _ssl_context(configuration)
 
@@ -58,14 +62,18 @@ class Credentials:
     async def header(self) -> str | None:
         """Return the Authorization header's present value; None where a client certificate speaks for us."""
         if asyncio.get_running_loop().time() - self._read_at > REFRESH_SECONDS:
-            await self.refresh()
+            try:
+                await self.refresh()
+            except CredentialsError as error:  # what we have may still be good; if not, the server will say so
+                log.warning("credentials_not_refreshed", error=str(error))
         key: str | None = self._configuration.api_key.get(_BEARER)
         return key.strip() if key else None
 
     async def refresh(self) -> None:
         """Read the token again: it was renewed, or the server no longer takes it."""
-        self._configuration = await _read(self._origin)
-        self._read_at = asyncio.get_running_loop().time()
+        async with self._refreshing:
+            self._read_at = asyncio.get_running_loop().time()
+            self._configuration = await _read(self._origin)
 
 
 async def _read(origin: Origin) -> client.Configuration:
@@ -86,10 +94,18 @@ async def _read(origin: Origin) -> client.Configuration:
                 )
             case _:
                 assert_never(origin)
+        _ssl_context(configuration)
     except (config.ConfigException, OSError) as error:
-        where = origin.directory if isinstance(origin, InCluster) else origin.path
-        raise CredentialsError(f"cannot read credentials for the API server from {where}: {error}") from error
+        raise CredentialsError(f"cannot read credentials for the API server from {_where(origin)}: {error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+        # Its text may quote the file, and with it a token.
+        what = type(error).__name__
+        raise CredentialsError(f"cannot make sense of the credentials in {_where(origin)} ({what})") from None
     return configuration
+
+
+def _where(origin: Origin) -> Path:
+    return origin.directory if isinstance(origin, InCluster) else origin.path
 
 
 def _ssl_context(configuration: client.Configuration) -> ssl.SSLContext | None:

@@ -91,6 +91,7 @@ class Elector:
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._deadline = float("-inf")
+        self._create_after = float("-inf")
         self._leads = False
 
     @property
@@ -122,7 +123,7 @@ class Elector:
         self._notice()
         try:
             await self._patch({"holderIdentity": "", "leaseDurationSeconds": 1})
-        except port.KubeError as error:
+        except (port.KubeError, msgspec.MsgspecError) as error:
             log.warning("lease_release_failed", lease=self.name, error=str(error))
 
     async def _step(self) -> None:
@@ -132,13 +133,17 @@ class Elector:
             return
         seen = await self._look()
         if seen is None:
-            await self._create()
+            if self._time.monotonic() >= self._create_after:
+                await self._create()
         elif self._is_free(seen):
             await self._take(seen)
 
     async def _renew(self) -> None:
         try:
             await self._hold({})
+        except port.NotFoundError:
+            self._deadline = float("-inf")
+            self._seen = None
         except port.ConflictError:
             seen = await self._look()
             if seen is None or seen.spec.holder_identity != self.identity:
@@ -197,8 +202,14 @@ class Elector:
         try:
             self._see(_DECODER.decode(port.required(await self._api.send(request))))
         except port.NotFoundError:
-            self._seen = None
+            self._gone()
         return self._seen
+
+    def _gone(self) -> None:
+        """Note that somebody deleted the Lease; who held it may act until its time is up, so we wait for that."""
+        seen, self._seen = self._seen, None
+        if seen is not None and seen.spec.holder_identity not in (None, "", self.identity):
+            self._create_after = self._time.monotonic() + self._duration(seen)
 
     def _see(self, lease: Lease) -> None:
         """Remember since when the Lease has been as it is: only our own clock tells whether it is stale."""
@@ -207,10 +218,12 @@ class Elector:
         self._seen = lease
 
     def _is_free(self, seen: Lease) -> bool:
-        if not seen.spec.holder_identity:
-            return True
-        duration = max(seen.spec.lease_duration_seconds or 0, self._terms.lease_seconds)
-        return self._time.monotonic() - self._seen_at > duration
+        if seen.spec.holder_identity in (None, "", self.identity):
+            return True  # ours: an earlier claim whose answer was lost
+        return self._time.monotonic() - self._seen_at > self._duration(seen)
+
+    def _duration(self, seen: Lease) -> float:
+        return max(seen.spec.lease_duration_seconds or 0, self._terms.lease_seconds)
 
     def _claim(self) -> dict[str, object]:
         return {

@@ -46,6 +46,8 @@ class Api(Protocol):
     def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[Sequence[bytes], None]:
         """Yield a watch's events, each one JSON document, in batches as they arrive, until the server ends the watch.
 
+        The first batch is empty, and says that the server has accepted the watch.
+
         Raises ApiError if the watch is refused, UnreachableError if the connection breaks. Closing the generator closes
         the connection. The server's own `timeoutSeconds` is among the query.
         """

@@ -35,6 +35,8 @@ class Pace:
     """A watch that says nothing for so long, not even a bookmark, is taken for dead."""
     backoff_seconds: float = 0.25
     backoff_max_seconds: float = 30.0
+    stale_seconds: float = 60.0
+    """After so long without a sign of life, what we know is no longer trusted."""
     absent_seconds: float = 5.0
     """How often to look for a kind that is not served yet."""
 
@@ -76,6 +78,7 @@ class Reflector(Generic[T]):
         self._pace = pace
         self._random = random.Random(self._path)  # noqa: S311  # jitter, not cryptography
         self._failures = 0
+        self._failing_since: float | None = None
         self._was_served = False
 
     async def run(self) -> None:
@@ -95,23 +98,32 @@ class Reflector(Generic[T]):
                 self._absent()
                 must_list = True
                 await self._pause(self._pace.absent_seconds)
-            except (port.KubeError, TimeoutError, msgspec.MsgspecError, RecursionError) as error:
+            except TimeoutError as error:  # it said nothing: perhaps its history is another one than ours
+                self._restarted("watch_silent", error)
+                must_list = True
+                await self._pause(self._backoff())
+            except (port.KubeError, msgspec.MsgspecError, RecursionError) as error:
                 self._restarted("watch_failed", error)
                 await self._pause(self._backoff())
 
     async def _list(self) -> None:
         listed: list[T] = []
+        aside: list[store.Unreadable] = []
         query = {"limit": str(PAGE)}
         while True:
             request = port.Request(method="GET", path=self._path, query=query, timeout_seconds=_LIST_SECONDS)
             page = wire.LISTING.decode(port.required(await self._api.send(request)))
-            listed.extend(read for read in map(self._read, page.items) if read is not None)
+            for read in map(self._read, page.items):
+                if isinstance(read, store.Unreadable):
+                    aside.append(read)
+                else:
+                    listed.append(read)
             if not page.metadata.continue_:
                 break
             query = {"limit": str(PAGE), "continue": page.metadata.continue_}
             await asyncio.sleep(0)  # a long list must not keep others waiting
         self._was_served = True
-        self._table.replace(listed, int(page.metadata.resource_version))
+        self._table.replace(listed, int(page.metadata.resource_version), aside)
         self._well()
 
     async def _watch(self) -> None:
@@ -140,7 +152,9 @@ class Reflector(Generic[T]):
             match event.type:
                 case "ADDED" | "MODIFIED":
                     read = self._read(event.object)
-                    if read is not None:
+                    if isinstance(read, store.Unreadable):
+                        self._table.put_aside(read.meta, read.problem)
+                    else:
                         self._table.seen(read)
                 case "DELETED":
                     self._table.gone(objects.simple(event.object).meta)
@@ -151,19 +165,21 @@ class Reflector(Generic[T]):
                     problem = wire.PROBLEM.decode(event.object)
                     raise port.error_of(problem.code, bytes(event.object))
 
-    def _read(self, raw: msgspec.Raw) -> T | None:
+    def _read(self, raw: msgspec.Raw) -> T | store.Unreadable:
         """Decode an object; one that makes no sense is put aside under its name, and the rest goes on."""
         try:
             return self._decode(raw)
         except (msgspec.ValidationError, pydantic.ValidationError, ValueError) as error:
             meta = objects.simple(raw).meta
             log.warning("object_unreadable", kind=self.resource.kind, key=meta.key, error=str(error))
-            self._table.put_aside(meta, str(error))
-            return None
+            return store.Unreadable(meta, str(error))
 
     def _well(self) -> None:
         self._failures = 0
+        self._failing_since = None
         self.problem = None
+        if self._was_served:
+            self._table.found()
         if self.state is not State.SYNCED:
             log.info("watch_synced", kind=self.resource.kind, objects=len(self._table))
             self.state = State.SYNCED
@@ -181,6 +197,10 @@ class Reflector(Generic[T]):
     def _restarted(self, event: str, error: Exception | None = None) -> None:
         self.restarts += 1
         self._failures += 1
+        now = asyncio.get_running_loop().time()
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        if now - self._failing_since > self._pace.stale_seconds:
+            self._table.lost()
         self.problem = str(error) if error else None
         if error:
             self.state = State.FAILING

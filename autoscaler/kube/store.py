@@ -76,7 +76,7 @@ class Table(Generic[T]):
         """Objects that we cannot make sense of. They are in no index."""
         self.on_unreadable: Callable[[Unreadable], None] = _ignore
         self._objects: dict[Key, T] = {}
-        self._deleted: dict[Key, str] = {}
+        self._deleted: dict[str, None] = {}
         self._indexes: dict[Callable[[T], Collection[Any]], Index[Any, T]] = {}
         self._listeners: list[Listener[T]] = []
         self._snapshot: Mapping[Key, T] | None = None
@@ -121,24 +121,27 @@ class Table(Generic[T]):
         """Take over a deletion from the watch."""
         self.resource_version = max(self.resource_version, meta.resource_version)
         self.unreadable.pop(meta.key, None)
-        if self._deleted.get(meta.key) == meta.uid:
-            del self._deleted[meta.key]
+        self._deleted.pop(meta.uid, None)
         known = self._objects.get(meta.key)
         if known is not None and known.meta.resource_version <= meta.resource_version:
             self._change(known, None)
 
-    def replace(self, listed: Iterable[T], resource_version: int) -> None:
+    def replace(self, listed: Iterable[T], resource_version: int, aside: Iterable[Unreadable] = ()) -> None:
         """Take over a whole list: what it lacks was deleted, unless we wrote it after the list was made."""
-        keys = set()
-        self._deleted.clear()
-        for stored in listed:
-            keys.add(stored.meta.key)
+        everything = list(listed)
+        keys = {stored.meta.key for stored in everything}
+        uids = {stored.meta.uid for stored in everything}
+        self._deleted = {uid: None for uid in self._deleted if uid in uids}
+        for stored in everything:
             self._take(stored)
         for known in list(self._objects.values()):
             if known.meta.key not in keys and known.meta.resource_version <= resource_version:
                 self._change(known, None)
         self.resource_version = max(self.resource_version, resource_version)
         self.synced = True
+        self.unreadable = {found.meta.key: found for found in aside}
+        for found in self.unreadable.values():
+            self.on_unreadable(found)
 
     def put_aside(self, meta: Meta, problem: str) -> None:
         """Remember an object that cannot be read, and why, instead of what we knew of it."""
@@ -147,8 +150,12 @@ class Table(Generic[T]):
         self.on_unreadable(self.unreadable[meta.key])
 
     def lost(self) -> None:
-        """Say that what we know may be wrong, until the next list."""
+        """Say that what we know may be wrong, until the next sign of life."""
         self.synced = False
+
+    def found(self) -> None:
+        """Say that we follow the cluster again."""
+        self.synced = True
 
     # What our own writes say
 
@@ -160,7 +167,7 @@ class Table(Generic[T]):
 
     def deleted(self, key: Key, uid: str) -> None:
         """Forget an object that we deleted, and do not take it up again until the watch has said so too."""
-        self._deleted[key] = uid
+        self._deleted[uid] = None
         if len(self._deleted) > _DELETED_MAX:  # answers that came after the watch's word: no one asks for them again
             del self._deleted[next(iter(self._deleted))]
         known = self._objects.get(key)
@@ -172,7 +179,7 @@ class Table(Generic[T]):
         known = self._objects.get(key)
         if known is not None and known.meta.resource_version >= stored.meta.resource_version:
             return
-        if self._deleted.get(key) == stored.meta.uid:
+        if stored.meta.uid in self._deleted:
             return
         self.unreadable.pop(key, None)
         self._change(known, stored)

@@ -5,6 +5,7 @@ what a failure means is the caller's to decide.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import weakref
 from collections import Counter
@@ -23,6 +24,7 @@ CONCURRENCY: Final = 32
 ATTEMPTS: Final = 4
 _PAUSE_SECONDS: Final = 0.2
 _PAUSE_MAX_SECONDS: Final = 5.0
+_INVALID: Final = 422
 _SERVER_ERROR: Final = 500
 
 
@@ -95,6 +97,7 @@ class Writer:
         self._api = api
         self._fence = fence
         self._slots = asyncio.Semaphore(concurrency)
+        self._under_way: set[asyncio.Task[bytes | None]] = set()
         self._locks: weakref.WeakValueDictionary[tuple[str, Key], asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def create(self, target: Target[T], manifest: Manifest) -> None:
@@ -112,7 +115,8 @@ class Writer:
             target.remember(await self._write("create", target.resource, key, request))
         except port.AlreadyExistsError:
             there = port.Request(method="GET", path=target.resource.path(key.name, key.namespace or None))
-            target.remember(port.required(await self._api.send(there)))
+            with contextlib.suppress(port.KubeError, msgspec.MsgspecError, ValueError):
+                target.remember(port.required(await self._api.send(there)))
             raise
 
     async def patch(
@@ -127,7 +131,12 @@ class Writer:
             content_type=port.MERGE_PATCH,
         )
         verb = f"patch_{subresource}" if subresource else "patch"
-        target.remember(await self._write(verb, target.resource, key, request))
+        try:
+            target.remember(await self._write(verb, target.resource, key, request))
+        except port.ApiError as error:
+            if error.status == _INVALID and "metadata.uid" in error.message:  # another object of that name
+                raise port.ConflictError(error.status, error.reason, error.message) from error
+            raise
 
     async def delete(
         self, target: Target[T], key: Key, *, only_if: Precondition, grace_seconds: int | None = None
@@ -166,11 +175,26 @@ class Writer:
         )
         await self._write("evict", kinds.PODS, key, request)
 
+    async def drain(self, within_seconds: float) -> bool:
+        """Wait for writes that were sent before we were told to stop; tell whether all of them have ended."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=within_seconds)
+        return not self._under_way
+
     async def _write(self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request) -> bytes | None:
+        """Write to the end, also when whoever asked for it is cancelled: half a write helps nobody."""
+        task = asyncio.create_task(self._write_alone(verb, resource, key, request))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    async def _write_alone(
+        self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request
+    ) -> bytes | None:
         outcome = "failed"
         lock = self._locks.setdefault((resource.plural, key), asyncio.Lock())
         try:
-            async with lock, self._slots:
+            async with lock:
                 body = await self._send(request, retry_when_busy=verb != "evict")
             outcome = "done"
         except ObservedError:
@@ -194,9 +218,10 @@ class Writer:
         """
         for attempt in range(1, ATTEMPTS + 1):
             pause = _PAUSE_SECONDS * 4 ** (attempt - 1)
-            limit = self._fence.check(request)
             try:
-                return port.required(await self._api.send(dataclasses.replace(request, timeout_seconds=limit)))
+                async with self._slots:  # not while we pause: a few busy objects must not keep the others waiting
+                    limit = self._fence.check(request)
+                    return port.required(await self._api.send(dataclasses.replace(request, timeout_seconds=limit)))
             except port.UnreachableError:
                 if attempt == ATTEMPTS:
                     raise

@@ -31,18 +31,22 @@ class Fence:
 
     def closed(self) -> Closed | None:
         """Return why nothing may be written now; None if it may."""
-        if self._observe:
-            return Closed.OBSERVING
-        if self._is_paused():
-            return Closed.PAUSED
-        return Closed.NOT_LEADING if self._remaining() <= 0 else None
+        return self._closed(self._remaining())
 
     def check(self, request: port.Request) -> float:
         """Return how long the call may take: it must end while we still lead."""
-        reason = self.closed()
+        remaining = self._remaining()  # asked once: between two questions time may be up
+        reason = self._closed(remaining)
         if reason is Closed.OBSERVING:
             log.info("would_write", method=request.method, path=request.path)
             raise writer.ObservedError(request.path)
         if reason is not None:
             raise writer.FencedError(f"{request.method} {request.path} was not sent: {reason}")
-        return min(request.timeout_seconds, self._remaining())
+        return min(request.timeout_seconds, remaining)
+
+    def _closed(self, remaining: float) -> Closed | None:
+        if remaining <= 0:
+            return Closed.NOT_LEADING
+        if self._is_paused():
+            return Closed.PAUSED
+        return Closed.OBSERVING if self._observe else None

@@ -17,6 +17,7 @@ from autoscaler.kube import client, credentials, election, port
 log = structlog.get_logger()
 CONNECTIONS: Final = 4
 JOIN_SECONDS: Final = 10.0
+_START_CHECK_SECONDS: Final = 0.02
 MakeElector = Callable[[port.Api, str], election.Elector]
 
 
@@ -35,8 +36,12 @@ class Leadership(Protocol):
         """Return who held a Lease when it was last seen."""
         ...
 
-    async def stop(self) -> None:
-        """Release the Leases and end."""
+    def failure(self) -> str | None:
+        """Return why nobody tries for the Leases any more; None while somebody does."""
+        ...
+
+    async def stop(self, *, release: bool) -> None:
+        """End, and release the Leases if nothing of ours is under way any more; otherwise they expire."""
         ...
 
 
@@ -59,11 +64,23 @@ class InLoop:
     def holder(self, name: str) -> str | None:
         return self._electors[name].holder if name in self._electors else None
 
-    async def stop(self) -> None:
+    def failure(self) -> str | None:
+        ended = next((task for task in self._tasks if task.done()), None)
+        return f"an elector ended: {ended!r}" if ended else None
+
+    async def until(self, stop: asyncio.Event) -> None:
+        """Wait for the word to stop; raise if an elector ends before."""
+        told = asyncio.create_task(stop.wait())
+        done, _ = await asyncio.wait({told, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+        if told not in done:
+            told.cancel()
+            raise RuntimeError(self.failure() or "an elector ended")
+
+    async def stop(self, *, release: bool) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for elector in self._electors.values():
+        for elector in self._electors.values() if release else ():
             await elector.release()
 
 
@@ -77,14 +94,17 @@ class InThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._release = True
 
     async def start(self, names: Sequence[str]) -> None:
         started = threading.Event()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._run(names, started)), name="leadership", daemon=True
-        )
+        self._thread = threading.Thread(target=self._main, args=(names, started), name="leadership", daemon=True)
         self._thread.start()
-        await asyncio.to_thread(started.wait)
+        while not started.is_set():  # noqa: ASYNC110  # a thread's event, and waiting for that in a thread never ends
+            await asyncio.sleep(_START_CHECK_SECONDS)
+        if self._failure is not None:
+            raise self._failure
 
     def remaining(self, name: str) -> float:
         return self._inner.remaining(name) if self._inner else 0.0
@@ -92,23 +112,34 @@ class InThread:
     def holder(self, name: str) -> str | None:
         return self._inner.holder(name) if self._inner else None
 
-    async def stop(self) -> None:
+    async def stop(self, *, release: bool) -> None:
+        self._release = release
         if self._loop is not None and self._stop is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
+            with contextlib.suppress(RuntimeError):  # its loop has ended already
+                self._loop.call_soon_threadsafe(self._stop.set)
             await asyncio.to_thread(self._thread.join, JOIN_SECONDS)
+
+    def failure(self) -> str | None:
+        return repr(self._failure) if self._failure is not None else None
+
+    def _main(self, names: Sequence[str], started: threading.Event) -> None:
+        try:
+            asyncio.run(self._run(names, started))
+        except BaseException as error:  # whoever watches over the process asks for it
+            log.exception("leadership_ended", error=str(error))
+            self._failure = error
+        finally:
+            started.set()
 
     async def _run(self, names: Sequence[str], started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        try:
-            connected = await client.Client.connect(self._origin, connections=CONNECTIONS)
-        finally:
-            started.set()
-        async with contextlib.aclosing(connected):
+        async with contextlib.aclosing(await client.Client.connect(self._origin, connections=CONNECTIONS)) as connected:
             self._inner = InLoop(connected, self._make)
             await self._inner.start(names)
-            await self._stop.wait()
-            await self._inner.stop()
+            started.set()
+            await self._inner.until(self._stop)
+            await self._inner.stop(release=self._release)
 
 
 def elector_maker(time: clock.Clock, *, namespace: str, identity: str, terms: election.Terms) -> MakeElector:

@@ -29,6 +29,8 @@ class Pace:
     """A cycle starts when nothing has changed for so long,"""
     gather_seconds: float = 1.0
     """or at the latest so long after the first change."""
+    again_seconds: float = 1.0
+    """A cycle that asks for a time that has passed is repeated after so long."""
     backoff_seconds: float = 0.5
     backoff_max_seconds: float = 60.0
 
@@ -83,29 +85,36 @@ class Runner:
             await self._cycle(controller)
 
     async def _cycle(self, controller: controllers.Controller) -> None:
-        dirty = frozenset(self._dirty)
+        dirty, since = frozenset(self._dirty), self._dirty_since
         self._dirty.clear()
         self._dirty_since = None
+        self._changed.clear()
         started = self._time.monotonic()
         outcome = "done"
         try:
-            self._wake_at = await self._unless_closed(controller.reconcile(dirty))
+            wake_at = await self._unless_closed(controller.reconcile(dirty))
+            self._wake_at = self._not_at_once(wake_at)
             self._failures = 0
         except writer.FencedError as error:
             outcome = "fenced"
-            self._again(dirty, self._time.now())
+            self._again(dirty, since, self._time.now())
             log.info("cycle_fenced", controller=self.name, reason=str(error))
         except Exception as error:  # the one place where a controller's failure is caught: the others go on
             outcome = "failed"
             self._failures += 1
             pause = min(self._pace.backoff_max_seconds, self._pace.backoff_seconds * 2 ** min(self._failures - 1, 10))
-            self._again(dirty, self._time.now() + pause)
+            self._again(dirty, since, self._time.now() + pause)
             log.exception("cycle_failed", controller=self.name, error=str(error), again_in_seconds=pause)
         finally:
             self._metrics.cycle(self.name, outcome, self._time.monotonic() - started)
 
-    def _again(self, dirty: controllers.Dirty, wake_at: float) -> None:
+    def _not_at_once(self, wake_at: float | None) -> float | None:
+        now = self._time.now()
+        return wake_at if wake_at is None or wake_at > now else now + self._pace.again_seconds
+
+    def _again(self, dirty: controllers.Dirty, since: float | None, wake_at: float) -> None:
         self._dirty |= dirty
+        self._dirty_since = since if since is not None else self._dirty_since
         self._wake_at = wake_at
         self._changed.clear()
 
@@ -115,6 +124,8 @@ class Runner:
         try:
             while True:
                 done, _ = await asyncio.wait({task}, timeout=_CLOSED_CHECK_SECONDS)
+                if task.cancelled():
+                    raise RuntimeError("the cycle was cancelled from within")
                 if done:
                     return task.result()
                 reason = self._gate.closed()

@@ -5,6 +5,7 @@ It runs unchanged on a real and on a simulated cluster; what differs is given to
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +20,8 @@ from autoscaler.runtime import compatibility, controllers, fence, leadership, lo
 
 log = structlog.get_logger()
 CHECK_SECONDS: Final = 2.0
+SOURCE_PAUSE_SECONDS: Final = 5.0
+_SERVER_ERROR: Final = 500
 GRACE_SECONDS: Final = 10.0
 """How long a cycle may go on after we were told to stop."""
 
@@ -58,6 +61,8 @@ class Process:
         self._recorders: dict[str, events.Recorder] = {}
         self._reporters: dict[str, unreadable.Reporter] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._waits_for: str | None = "the API server was not asked yet"
+        """What keeps this replica from starting; None once it has."""
         self.metrics.add(self._collect)
 
     async def run(self) -> None:
@@ -70,27 +75,37 @@ class Process:
 
     def unready(self) -> list[str]:
         """Return what is missing before this replica could act, were it to lead."""
-        return [missing for source in self._sources() if (missing := source.unsynced())]
+        if self._waits_for:
+            return [f"not started: {self._waits_for}"]
+        return sorted({missing for source in self._sources() if (missing := source.unsynced())})
 
     def dead(self) -> list[str]:
-        """Return the tasks that ended although none ever should."""
-        return [name for name, task in self._tasks.items() if task.done()]
+        """Return what ended although it never should."""
+        ended = [name for name, task in self._tasks.items() if task.done()]
+        failure = self._around.leadership.failure()
+        return [*ended, f"leadership: {failure}"] if failure else ended
 
     async def _check(self) -> None:
         """Ask whether we fit together, as soon as there is somebody to ask."""
         while True:
             try:
                 return await compatibility.check(self._around.api)
-            except port.UnreachableError as error:
-                log.warning("api_server_unreachable", error=str(error))
-                await asyncio.sleep(CHECK_SECONDS)
+            except (port.UnreachableError, port.TooManyRequestsError) as error:
+                self._waits_for = str(error)
+            except port.ApiError as error:
+                if error.status < _SERVER_ERROR:
+                    raise
+                self._waits_for = str(error)
+            log.warning("api_server_not_ready", error=self._waits_for)
+            await asyncio.sleep(CHECK_SECONDS)
 
     @contextlib.asynccontextmanager
     async def _background(self, leases: Sequence[str]) -> AsyncGenerator[None, None]:
         cycles = {f"unreadable {lease}": self._start_reporter(lease) for lease in leases}
         cycles |= {name: self._start(name, registration) for name, registration in self._registrations.items()}
+        self._waits_for = None
         for place, watched in self._watches.reflectors.items():
-            self._spawn(f"watch {place[0]}", watched.run())
+            self._spawn(f"watch {place[0]} {place[1] or ''}", watched.run())
         for lease in leases:
             self._spawn(f"events {lease}", self._recorder(lease).run())
         try:
@@ -103,7 +118,9 @@ class Process:
     async def _until_one_dies(self) -> None:
         done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
         for task in done:
+            log.error("task_ended", task=task.get_name())
             task.result()
+            raise RuntimeError(f"{task.get_name()} ended, which it never should")
 
     async def _end(self) -> None:
         """Let cycles finish or cancel them, tell what is left to tell, and give the Leases back."""
@@ -115,7 +132,8 @@ class Process:
             async with asyncio.timeout(GRACE_SECONDS / 2):
                 for recorder in self._recorders.values():
                     await recorder.flush()
-        await self._around.leadership.stop()
+        drained = [await writer_.drain(GRACE_SECONDS / 2) for writer_ in self._writers.values()]
+        await self._around.leadership.stop(release=all(drained))
         log.info("stopped")
 
     def _start(self, name: str, registration: Registration) -> Any:  # noqa: ANN401  # a coroutine
@@ -148,6 +166,8 @@ class Process:
         def watch(
             resource: kinds.ResourceType, decode: Callable[..., Any], namespace: str | None = None
         ) -> store.Table[Any]:
+            if self._waits_for is None:
+                raise RuntimeError(f"{runner.name} asks for {resource.kind} too late: watch in the constructor")
             table = self._watches.table(resource, decode, namespace)
             self._reporters[lease].add(resource, table)
             table.listen(lambda old, new: _wake(runner, resource.kind, new or old))
@@ -158,9 +178,21 @@ class Process:
 
     def _feed(self, runner: loop.Runner, source: controllers.Source) -> None:
         runner.sources.append(source)
-        self._spawn(f"source {runner.name} {len(runner.sources)}", source.run())
+        self._spawn(f"source {runner.name} {len(runner.sources)}", self._keep_running(runner.name, source))
+
+    async def _keep_running(self, name: str, source: controllers.Source) -> None:
+        """Run a source; one that fails or ends is told of and started again, and the others go on."""
+        while True:
+            try:
+                await source.run()
+                log.error("source_ended", controller=name)
+            except Exception:
+                log.exception("source_failed", controller=name)
+            await asyncio.sleep(SOURCE_PAUSE_SECONDS)
 
     def _spawn(self, name: str, work: Any) -> None:  # noqa: ANN401  # a coroutine
+        if name in self._tasks:
+            raise AssertionError(f"two tasks are called {name}")
         self._tasks[name] = asyncio.create_task(work, name=name)
 
     def _fence(self, lease: str) -> fence.Fence:
@@ -185,7 +217,14 @@ class Process:
         return own is not None and own.meta.annotations.get(keys.PAUSED) == "true"
 
     def _sources(self) -> Iterable[controllers.Source]:
-        return [source for runner in self._runners.values() for source in runner.sources]
+        own = _Synced(self._watches.reflectors, kinds.NAMESPACES, None, self._namespaces)
+        return [own, *(source for runner in self._runners.values() for source in runner.sources)]
+
+    def _restarts(self) -> Counter[str]:
+        restarts: Counter[str] = Counter()
+        for watched in self._watches.reflectors.values():
+            restarts[watched.resource.kind] += watched.restarts
+        return restarts
 
     def _collect(self) -> Iterable[core.Metric]:
         around = self._around
@@ -203,7 +242,12 @@ class Process:
         yield telemetry.counter(
             "sluice_watch_restarts",
             "How often a watch broke or a list had to be made again.",
-            [({"kind": watched.resource.kind}, watched.restarts) for watched in self._watches.reflectors.values()],
+            [({"kind": kind}, count) for kind, count in sorted(self._restarts().items())],
+        )
+        yield telemetry.counter(
+            "sluice_events_dropped",
+            "Events about objects that were not sent.",
+            [({"lease": lease}, recorder.dropped) for lease, recorder in self._recorders.items()],
         )
         yield telemetry.counter(
             "sluice_writes",

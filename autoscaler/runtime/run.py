@@ -47,8 +47,16 @@ async def _run(chosen: settings.Settings, registrations: Mapping[str, process.Re
 
 async def _until_stopped(running: process.Process) -> None:
     task = asyncio.create_task(running.run())
-    loop = asyncio.get_running_loop()
+    told = asyncio.Event()
+
+    def stop() -> None:
+        told.set()
+        task.cancel()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    try:
         await task
+    except asyncio.CancelledError:
+        if not told.is_set():  # nobody told us to stop: something is broken
+            raise

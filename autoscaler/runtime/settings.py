@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Final
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -82,7 +84,7 @@ class _Reader:
 
     def _text(self, name: str, variable: str | None = None) -> str | None:
         given: str | None = getattr(self._arguments, name)
-        return given if given is not None else self._environment.get(variable or f"{PREFIX}{name.upper()}") or None
+        return given or self._environment.get(variable or f"{PREFIX}{name.upper()}") or None
 
     def _flag(self, name: str) -> bool:
         if getattr(self._arguments, name):
@@ -93,16 +95,20 @@ class _Reader:
         return text == "true"
 
     def _namespace(self) -> str:
-        namespace = self._text("namespace")
-        if namespace is None:
+        namespace = self._text("namespace") or ""
+        if not namespace:
             self._problems.append(f"--namespace or {PREFIX}NAMESPACE: the runtime's own namespace must be given")
-        return namespace or ""
+        elif not _NAMESPACE.fullmatch(namespace):
+            self._problems.append(f"--namespace: {namespace!r} cannot be the name of a namespace")
+        return namespace
 
     def _controllers(self, known: Sequence[str]) -> tuple[str, ...]:
         text = self._text("controllers")
         if text is None:
             return tuple(known)
         chosen = tuple(name.strip() for name in text.split(",") if name.strip())
+        if not chosen:
+            self._problems.append("--controllers: names at least one, or is left out")
         unknown = [name for name in chosen if name not in known]
         if unknown:
             self._problems.append(f"--controllers: {', '.join(unknown)} not among {', '.join(known) or '(none)'}")
@@ -116,15 +122,15 @@ class _Reader:
         port = self._environment.get("KUBERNETES_SERVICE_PORT", "443")
         if not host:
             self._problems.append("--kubeconfig: must be given outside a pod (KUBERNETES_SERVICE_HOST is not set)")
-        if not port.isdigit():
+        if not _is_number(port):
             self._problems.append(f"KUBERNETES_SERVICE_PORT: {port!r} is not a port")
         directory = Path(self._environment.get(f"{PREFIX}TOKEN_DIRECTORY", str(SERVICE_ACCOUNT)))
-        return credentials.InCluster(host=host or "", port=int(port) if port.isdigit() else 0, directory=directory)
+        return credentials.InCluster(host=host or "", port=int(port) if _is_number(port) else 0, directory=directory)
 
     def _listen(self) -> tuple[str, int]:
         text = self._text("listen") or "0.0.0.0:8080"
         host, _, port = text.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65535:
+        if not host or not _is_number(port) or int(port) > 65535:
             self._problems.append(f"--listen: {text!r} must be HOST:PORT")
             return "", 0
         return host.strip("[]"), int(port)
@@ -137,7 +143,11 @@ class _Reader:
 
     def _terms(self) -> election.Terms:
         text = self._text("lease_seconds") or "15"
-        if not text.isdigit() or not 2 <= int(text) <= 300:
+        if not _is_number(text) or not 2 <= int(text) <= 300:
             self._problems.append(f"--lease-seconds: {text!r} must be a whole number from 2 to 300")
             return election.Terms()
         return election.Terms.of(int(text))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()

@@ -53,6 +53,7 @@ class Client:
             raise port.error_of(response.status, response.body, response.retry_after_seconds) from refusal
         self._faults.opened(watch, self.username)
         try:
+            yield ()
             while (batch := await watch.batch()) is not None:
                 await self._faults.until_thawed(self.username)
                 yield batch

@@ -186,3 +186,25 @@ async def _watch_for(seconds: float, replicas: list[election.Elector]) -> None:
     for _ in range(int(seconds * 10)):
         assert len(leaders(*replicas)) <= 1
         await asyncio.sleep(0.1)
+
+
+@simulated
+async def test_a_lease_deleted_under_a_leader_does_not_make_two() -> None:
+    cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=0.01)
+    a, b = elector(cluster, "a"), elector(cluster, "b")
+    async with running(a, b):
+        await asyncio.sleep(4.5)
+        path = kinds.LEASES.path("sluice", "default")
+        port.required(await cluster.client().send(port.Request(method="DELETE", path=path)))
+        await _watch_for(60, [a, b])
+        assert len(leaders(a, b)) == 1
+
+
+@simulated
+async def test_a_claim_whose_answer_was_lost_is_known_to_be_ours() -> None:
+    cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=0.01)
+    cluster.faults.add(faults.LoseAnswer(), faults.Matching(method="POST", username="a"))
+    a = elector(cluster, "a")
+    async with running(a):
+        await asyncio.sleep(3)
+        assert leaders(a) == ["a"]

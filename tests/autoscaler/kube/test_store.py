@@ -170,3 +170,26 @@ def test_any_interleaving_of_watch_and_answers_ends_in_the_truth(
             table.gone(stored.meta)
     assert {stored.meta.key.name: stored for stored in table} == truth
     assert {key.name for label in index for key in index.get(label)} == set(truth)
+
+
+def test_what_we_deleted_while_a_list_was_made_stays_gone() -> None:
+    table = table_at(5, thing(5))
+    table.deleted(KEY, "u")
+    table.replace([thing(5)], 6)
+    assert version_of(table) is None
+
+
+def test_two_deletions_of_one_name_are_both_remembered() -> None:
+    table = table_at(5, thing(5, uid="first"))
+    table.deleted(KEY, "first")
+    table.wrote(thing(8, uid="second"))
+    table.deleted(KEY, "second")
+    table.seen(thing(6, uid="first"))
+    assert version_of(table) is None
+
+
+def test_a_list_that_lacks_an_unreadable_object_forgets_it() -> None:
+    table = table_at(5)
+    table.put_aside(thing(6).meta, "no such field")
+    table.replace((), 7)
+    assert table.unreadable == {}

@@ -161,3 +161,35 @@ async def test_an_eviction_that_a_budget_forbids_is_said_to_be_so_at_once() -> N
         await b.cluster.settle()
         with pytest.raises(port.TooManyRequestsError):
             await b.writer.evict(objects.Key("default", "p"), only_if=writer.Precondition(uid=made["metadata"]["uid"]))
+
+
+@simulated
+async def test_busy_objects_do_not_keep_others_waiting() -> None:
+    async with bench() as b:
+        b.cluster.faults.add(faults.Answer(code=429, retry_after_seconds=5), POSTS, times=writer.CONCURRENCY)
+        blocked = [
+            asyncio.create_task(b.writer.create(b.target, manifest(f"busy-{number + 1}")))
+            for number in range(writer.CONCURRENCY)
+        ]
+        await asyncio.sleep(0.1)
+        started = asyncio.get_running_loop().time()
+        await b.writer.create(b.target, manifest("free"))
+        assert asyncio.get_running_loop().time() - started < 1
+        await asyncio.gather(*blocked)
+
+
+@simulated
+async def test_already_exists_is_said_even_if_what_is_there_cannot_be_read() -> None:
+    async with bench() as b:
+        b.create("a")
+        b.cluster.faults.add(faults.Refuse(), faults.Matching(method="GET", username=ENGINE))
+        with pytest.raises(port.AlreadyExistsError):
+            await b.writer.create(b.target, manifest("a"))
+
+
+@simulated
+async def test_a_patch_of_another_object_of_that_name_is_a_conflict() -> None:
+    async with bench() as b:
+        b.create("a")
+        with pytest.raises(port.ConflictError):
+            await b.writer.patch(b.target, key("a"), {"data": {}}, only_if=writer.Precondition(uid="somebody-else"))

@@ -1,0 +1,42 @@
+"""What keeps a write from being sent, and in which order it is asked."""
+
+import pytest
+
+from autoscaler.kube import port, writer
+from autoscaler.runtime import fence
+
+REQUEST = port.Request(method="POST", path="/api/v1/pods", timeout_seconds=10)
+
+
+def made(*remaining: float, paused: bool = False, observe: bool = False) -> fence.Fence:
+    left = list(remaining)
+    return fence.Fence(remaining=lambda: left.pop(0), is_paused=lambda: paused, observe=observe)
+
+
+def test_a_call_may_not_take_longer_than_we_lead() -> None:
+    assert made(3.0).check(REQUEST) == 3.0
+    assert made(30.0).check(REQUEST) == 10.0
+
+
+def test_the_time_left_is_asked_once() -> None:
+    assert made(1.0, 0.0).check(REQUEST) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gate", "want"),
+    [
+        (made(0.0, observe=True, paused=True), fence.Closed.NOT_LEADING),
+        (made(1.0, observe=True, paused=True), fence.Closed.PAUSED),
+        (made(1.0, observe=True), fence.Closed.OBSERVING),
+        (made(1.0), None),
+    ],
+)
+def test_an_observer_too_must_lead_and_can_be_paused(gate: fence.Fence, want: fence.Closed | None) -> None:
+    assert gate.closed() == want
+
+
+def test_refused_and_observed_are_told_apart() -> None:
+    with pytest.raises(writer.FencedError):
+        made(0.0).check(REQUEST)
+    with pytest.raises(writer.ObservedError):
+        made(1.0, observe=True).check(REQUEST)

@@ -1,0 +1,28 @@
+"""Logs tell what failed and where, and never what was in the variables."""
+
+import json
+
+import pytest
+import structlog
+
+from autoscaler.runtime import telemetry
+
+
+def test_a_traceback_holds_no_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    before = structlog.get_config()
+    telemetry.configure_logging("info")
+    try:
+        _fail_with("bearer very-secret")
+    except RuntimeError:
+        structlog.get_logger().exception("cycle_failed", controller="workers")
+    finally:
+        structlog.configure(**before)
+    line = capsys.readouterr().out
+    assert json.loads(line)["controller"] == "workers"
+    assert "_fail_with" in line
+    assert "very-secret" not in line
+
+
+def _fail_with(token: str) -> None:
+    headers = {"Authorization": token}
+    raise RuntimeError(f"{len(headers)} headers")
