@@ -123,6 +123,9 @@ class Reflector(Generic[T]):
             query = {"limit": str(PAGE), "continue": page.metadata.continue_}
             await asyncio.sleep(0)  # a long list must not keep others waiting
         self._was_served = True
+        if int(page.metadata.resource_version) < self._table.resource_version:
+            log.warning("history_restarted", kind=self.resource.kind)  # as after a restore from a backup
+            self._table.forget()
         self._table.replace(listed, int(page.metadata.resource_version), aside)
         self._well()
 

@@ -149,6 +149,13 @@ class Table(Generic[T]):
         self.unreadable[meta.key] = Unreadable(meta, problem)
         self.on_unreadable(self.unreadable[meta.key])
 
+    def forget(self) -> None:
+        """Drop everything: the cluster's history began anew, and its versions say nothing about ours."""
+        for known in list(self._objects.values()):
+            self._change(known, None)
+        self._deleted.clear()
+        self.resource_version = 0
+
     def lost(self) -> None:
         """Say that what we know may be wrong, until the next sign of life."""
         self.synced = False

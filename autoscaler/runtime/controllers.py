@@ -16,7 +16,7 @@ from autoscaler.kube import events, kinds, objects, reflector, store, writer
 T = TypeVar("T", bound=objects.Stored)
 R = TypeVar("R")
 Dirty = frozenset[tuple[str, objects.Key]]
-"""What changed since the last cycle: kinds and keys."""
+"""What changed since the last cycle: kinds and keys. After a long wait, everything there is instead."""
 
 
 class Controller(Protocol):

@@ -12,10 +12,11 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock
-from autoscaler.kube import objects, writer
+from autoscaler.kube import objects, store, writer
 from autoscaler.runtime import controllers, fence, telemetry
 
 log = structlog.get_logger()
+DIRTY_MAX: Final = 100_000
 _CLOSED_CHECK_SECONDS: Final = 0.2
 _OPEN_CHECK_SECONDS: Final = (0.05, 1.0)
 """How often to look whether we may act: at first, and at last."""
@@ -52,12 +53,14 @@ class Runner:
     ) -> None:
         self.name = name
         self.sources: list[controllers.Source] = []
+        self.tables: list[tuple[str, store.Table[Any]]] = []
         self._time = time
         self._gate = gate
         self._metrics = metrics
         self._pace = pace
         self._dirty: set[tuple[str, objects.Key]] = set()
         self._dirty_since: float | None = None
+        self._is_everything_dirty = False
         self._changed = asyncio.Event()
         self._wake_at: float | None = None
         self._failures = 0
@@ -66,6 +69,9 @@ class Runner:
     def wake(self, kind: str, key: objects.Key) -> None:
         """Note that something changed."""
         self._dirty.add((kind, key))
+        if len(self._dirty) > DIRTY_MAX:  # we have not acted for long: what changed meanwhile is not worth remembering
+            self._dirty.clear()
+            self._is_everything_dirty = True
         if self._dirty_since is None:
             self._dirty_since = self._time.monotonic()
         self._changed.set()
@@ -85,7 +91,7 @@ class Runner:
             await self._cycle(controller)
 
     async def _cycle(self, controller: controllers.Controller) -> None:
-        dirty, since = frozenset(self._dirty), self._dirty_since
+        dirty, since = frozenset(self._dirty | self._everything()), self._dirty_since
         self._dirty.clear()
         self._dirty_since = None
         self._changed.clear()
@@ -107,6 +113,13 @@ class Runner:
             log.exception("cycle_failed", controller=self.name, error=str(error), again_in_seconds=pause)
         finally:
             self._metrics.cycle(self.name, outcome, self._time.monotonic() - started)
+
+    def _everything(self) -> set[tuple[str, objects.Key]]:
+        """Return all that there is, if so much changed that it was not noted."""
+        if not self._is_everything_dirty:
+            return set()
+        self._is_everything_dirty = False
+        return {(kind, stored.meta.key) for kind, table in self.tables for stored in table}
 
     def _not_at_once(self, wake_at: float | None) -> float | None:
         now = self._time.now()

@@ -170,6 +170,7 @@ class Process:
                 raise RuntimeError(f"{runner.name} asks for {resource.kind} too late: watch in the constructor")
             table = self._watches.table(resource, decode, namespace)
             self._reporters[lease].add(resource, table)
+            runner.tables.append((resource.kind, table))
             table.listen(lambda old, new: _wake(runner, resource.kind, new or old))
             runner.sources.append(_Synced(self._watches.reflectors, resource, namespace, table))
             return table

@@ -193,3 +193,11 @@ def test_a_list_that_lacks_an_unreadable_object_forgets_it() -> None:
     table.put_aside(thing(6).meta, "no such field")
     table.replace((), 7)
     assert table.unreadable == {}
+
+
+def test_after_the_history_began_anew_lower_versions_count() -> None:
+    table = table_at(500, thing(500))
+    table.forget()
+    table.replace([thing(20)], 30)
+    assert version_of(table) == 20
+    assert table.resource_version == 30

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from autoscaler.kube import election, kinds, objects
-from autoscaler.runtime import controllers
+from autoscaler.runtime import controllers, loop
 from autoscaler.simulation.cluster import faults
-from tests.autoscaler.kube.cluster import manifest, simulated
+from tests.autoscaler.kube.cluster import key, manifest, simulated
 from tests.autoscaler.runtime.test_process import Probe, cluster_, replica
 
 pytestmark = pytest.mark.simulated
@@ -159,3 +159,21 @@ async def test_a_write_under_way_is_finished_before_the_lease_is_released() -> N
         order.append(asyncio.get_running_loop().time())
     assert cluster.server.store.find(kinds.CONFIG_MAPS, objects.Key("default", "late"))  # type: ignore[arg-type]
     assert asyncio.get_running_loop().time() - order[0] < election.Terms().lease_seconds
+
+
+@simulated
+async def test_a_replica_that_waits_for_long_does_not_remember_every_change() -> None:
+    cluster, first, second = cluster_(), Probe(), Probe()
+    async with replica(cluster, "a", probe=first):
+        await asyncio.sleep(1)
+        async with replica(cluster, "b", probe=second) as standby:
+            await asyncio.sleep(1)
+            runner = standby._runners["probe"]
+            for number in range(loop.DIRTY_MAX + 5):
+                runner.wake("ConfigMap", key(f"gone-{number}"))
+            assert len(runner._dirty) < 10
+            cluster.create(kinds.CONFIG_MAPS, manifest("there"))
+            cluster.faults.partition("a")
+            await asyncio.sleep(60)
+            assert second.cycles[0][1] >= {("ConfigMap", key("there"))}
+            assert len(second.cycles[0][1]) < 10
