@@ -123,7 +123,7 @@ class Process:
             raise RuntimeError(f"{task.get_name()} ended, which it never should")
 
     async def _end(self) -> None:
-        """Let cycles finish or cancel them, tell what is left to tell, and give the Leases back."""
+        """Cancel cycles, tell what is left to tell, wait for writes that were sent, and give the Leases back."""
         log.info("stopping")
         for task in self._tasks.values():
             task.cancel()
