@@ -26,6 +26,13 @@ async def test_changes_after_a_list_are_seen_once_and_in_order(world: World) -> 
         assert await watch.take(4) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a"), ("ADDED", "b")]
 
 
+async def test_an_accepted_watch_says_so_at_once(world: World) -> None:
+    since = await version(world)
+    query = {"resourceVersion": since, "timeoutSeconds": "30"}
+    async with contextlib.aclosing(world.api.watch(kinds.CONFIG_MAPS.collection(world.namespace), query)) as stream:
+        assert list(await anext(stream)) == []
+
+
 async def test_versions_of_events_grow_and_one_can_go_on_from_each(world: World) -> None:
     since = await version(world)
     for name in "abc":

@@ -179,8 +179,8 @@ async def test_a_compacted_history_makes_watches_and_pages_begin_anew() -> None:
     response = await client.send(port.Request(method="GET", path=PATH, query=query))
     with pytest.raises(port.ExpiredError):
         port.required(response)
-    events = [batch async for batch in client.watch(PATH, {"resourceVersion": "1001", "timeoutSeconds": "5"})]
-    [[raw]] = events
+    query = {"resourceVersion": "1001", "timeoutSeconds": "5"}
+    [raw] = [raw async for batch in client.watch(PATH, query) for raw in batch]
     assert json.loads(raw)["object"]["code"] == 410
 
 
