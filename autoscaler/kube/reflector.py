@@ -13,14 +13,12 @@ from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
 import msgspec
-import pydantic
 import structlog
 
 from autoscaler.kube import kinds, objects, port, store, wire
 
 T = TypeVar("T", bound=objects.Stored)
 PAGE: Final = 500
-_GONE: Final = 410
 _LIST_SECONDS: Final = 60.0
 log = structlog.get_logger()
 
@@ -93,18 +91,18 @@ class Reflector(Generic[T]):
             except port.ExpiredError:
                 self._restarted("watch_expired")
                 must_list = True
-                await self._pause(self._backoff())
+                await asyncio.sleep(self._backoff())
             except port.NotFoundError:
                 self._absent()
                 must_list = True
-                await self._pause(self._pace.absent_seconds)
+                await asyncio.sleep(self._pace.absent_seconds)
             except TimeoutError as error:  # it said nothing: perhaps its history is another one than ours
                 self._restarted("watch_silent", error)
                 must_list = True
-                await self._pause(self._backoff())
+                await asyncio.sleep(self._backoff())
             except (port.KubeError, msgspec.MsgspecError, RecursionError) as error:
                 self._restarted("watch_failed", error)
-                await self._pause(self._backoff())
+                await asyncio.sleep(self._backoff())
 
     async def _list(self) -> None:
         listed: list[T] = []
@@ -172,7 +170,7 @@ class Reflector(Generic[T]):
         """Decode an object; one that makes no sense is put aside under its name, and the rest goes on."""
         try:
             return self._decode(raw)
-        except (msgspec.ValidationError, pydantic.ValidationError, ValueError) as error:
+        except (msgspec.MsgspecError, ValueError) as error:
             meta = objects.simple(raw).meta
             log.warning("object_unreadable", kind=self.resource.kind, key=meta.key, error=str(error))
             return store.Unreadable(meta, str(error))
@@ -212,7 +210,3 @@ class Reflector(Generic[T]):
     def _backoff(self) -> float:
         grown = min(self._pace.backoff_max_seconds, self._pace.backoff_seconds * 2 ** min(self._failures - 1, 16))
         return float(grown) * (0.5 + self._random.random() / 2)
-
-    @staticmethod
-    async def _pause(seconds: float) -> None:
-        await asyncio.sleep(seconds)

@@ -20,6 +20,8 @@ from autoscaler.kube.objects import Key
 
 T = TypeVar("T", bound=objects.Stored)
 Manifest = Mapping[str, Any]
+Remember = Callable[[bytes], None]
+"""What is done with the answer to a write; not called while we only observe."""
 CONCURRENCY: Final = 32
 ATTEMPTS: Final = 4
 _PAUSE_SECONDS: Final = 0.2
@@ -59,9 +61,9 @@ class Target(Generic[T]):
     decode: Callable[[bytes | msgspec.Raw], T]
     table: store.Table[T] | None = None
 
-    def remember(self, body: bytes | None) -> None:
-        """Put the object that an answer holds into the table; there is no answer while we only observe."""
-        if self.table is not None and body is not None:
+    def remember(self, body: bytes) -> None:
+        """Put the object that an answer holds into the table."""
+        if self.table is not None:
             self.table.wrote(self.decode(body))
 
     def forget(self, key: Key, uid: str) -> None:
@@ -97,7 +99,7 @@ class Writer:
         self._api = api
         self._fence = fence
         self._slots = asyncio.Semaphore(concurrency)
-        self._under_way: set[asyncio.Task[bytes | None]] = set()
+        self._under_way: set[asyncio.Task[None]] = set()
         self._locks: weakref.WeakValueDictionary[tuple[str, Key], asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def create(self, target: Target[T], manifest: Manifest) -> None:
@@ -112,7 +114,7 @@ class Writer:
             method="POST", path=target.resource.collection(key.namespace or None), body=msgspec.json.encode(manifest)
         )
         try:
-            target.remember(await self._write("create", target.resource, key, request))
+            await self._write("create", target.resource, key, request, target.remember)
         except port.AlreadyExistsError:
             there = port.Request(method="GET", path=target.resource.path(key.name, key.namespace or None))
             with contextlib.suppress(port.KubeError, msgspec.MsgspecError, ValueError):
@@ -132,7 +134,7 @@ class Writer:
         )
         verb = f"patch_{subresource}" if subresource else "patch"
         try:
-            target.remember(await self._write(verb, target.resource, key, request))
+            await self._write(verb, target.resource, key, request, target.remember)
         except port.ApiError as error:
             if error.status == _INVALID and "metadata.uid" in error.message:  # another object of that name
                 raise port.ConflictError(error.status, error.reason, error.message) from error
@@ -150,15 +152,17 @@ class Writer:
             path=target.resource.path(key.name, key.namespace or None),
             body=msgspec.json.encode(options),
         )
+
+        def remember(answer: bytes) -> None:
+            if wire.DELETED.decode(answer).is_gone:
+                target.forget(key, only_if.uid)
+            else:
+                target.remember(answer)
+
         try:
-            answer = await self._write("delete", target.resource, key, request)
+            await self._write("delete", target.resource, key, request, remember)
         except port.NotFoundError:
             target.forget(key, only_if.uid)
-            return
-        if answer is not None and wire.DELETED.decode(answer).is_gone:
-            target.forget(key, only_if.uid)
-        else:
-            target.remember(answer)
 
     async def evict(self, key: Key, *, only_if: Precondition) -> None:
         """Ask a pod to leave; TooManyRequestsError means a disruption budget holds it."""
@@ -173,7 +177,7 @@ class Writer:
             path=kinds.PODS.path(key.name, key.namespace, "eviction"),
             body=msgspec.json.encode(eviction),
         )
-        await self._write("evict", kinds.PODS, key, request)
+        await self._write("evict", kinds.PODS, key, request, _nothing)
 
     async def drain(self, within_seconds: float) -> bool:
         """Wait for writes that were sent before we were told to stop; tell whether all of them have ended."""
@@ -181,33 +185,32 @@ class Writer:
             await asyncio.wait(self._under_way, timeout=within_seconds)
         return not self._under_way
 
-    async def _write(self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request) -> bytes | None:
-        """Write to the end, also when whoever asked for it is cancelled: half a write helps nobody."""
-        task = asyncio.create_task(self._write_alone(verb, resource, key, request))
+    async def _write(
+        self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request, remember: Remember
+    ) -> None:
+        """Write to the end and remember the answer, also when whoever asked for it is cancelled meanwhile."""
+        task = asyncio.create_task(self._write_alone(verb, resource, key, request, remember))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        return await asyncio.shield(task)
+        await asyncio.shield(task)
 
     async def _write_alone(
-        self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request
-    ) -> bytes | None:
+        self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request, remember: Remember
+    ) -> None:
         outcome = "failed"
         lock = self._locks.setdefault((resource.plural, key), asyncio.Lock())
         try:
             async with lock:
-                body = await self._send(request, retry_when_busy=verb != "evict")
+                remember(await self._send(request, retry_when_busy=verb != "evict"))
             outcome = "done"
         except ObservedError:
             outcome = "observed"
-            return None
         except FencedError:
             outcome = "fenced"
             raise
         except port.ConflictError:
             outcome = "conflict"
             raise
-        else:
-            return body
         finally:
             self.outcomes[verb, resource.kind, outcome] += 1
 
@@ -234,3 +237,7 @@ class Writer:
                     raise
             await asyncio.sleep(min(_PAUSE_MAX_SECONDS, pause))
         raise AssertionError("the last attempt returns or raises")
+
+
+def _nothing(answer: bytes) -> None:
+    del answer

@@ -1,3 +1,5 @@
+"""Where the cache is: the variable, else the XDG directory, else the home directory."""
+
 from pathlib import Path
 
 from tools import cache

@@ -193,3 +193,18 @@ async def test_a_patch_of_another_object_of_that_name_is_a_conflict() -> None:
         b.create("a")
         with pytest.raises(port.ConflictError):
             await b.writer.patch(b.target, key("a"), {"data": {}}, only_if=writer.Precondition(uid="somebody-else"))
+
+
+@pytest.mark.accept("W18")
+@simulated
+async def test_a_write_is_remembered_although_whoever_asked_for_it_was_cancelled() -> None:
+    async with bench() as b:
+        b.cluster.faults.watch_lag_seconds = 60
+        b.cluster.faults.cut_watches()
+        b.cluster.faults.add(faults.Delay(seconds=2), POSTS)
+        await asyncio.sleep(1)
+        cycle = asyncio.create_task(b.writer.create(b.target, manifest("a")))
+        await asyncio.sleep(0.5)
+        cycle.cancel()
+        assert await b.writer.drain(10)
+        assert b.known() == {"a"}

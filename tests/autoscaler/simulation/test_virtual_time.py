@@ -1,3 +1,5 @@
+"""Virtual time jumps, never waits, and says so when nothing can happen any more."""
+
 import asyncio
 import time
 

@@ -1,3 +1,5 @@
+"""The small client of the tools: answers, refusals, and connections that were closed meanwhile."""
+
 import pytest
 
 from tools.local import api

@@ -1,3 +1,5 @@
+"""Certificates and keys of a plane are what each component accepts, and nobody else may read the keys."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""The command line of each component follows from the blueprint alone."""
+
 import re
 import sys
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The fleet keeps nodes equal to instances, and its failures do not stop it."""
+
 import logging
 from collections.abc import Sequence
 

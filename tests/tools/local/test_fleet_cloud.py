@@ -1,3 +1,5 @@
+"""What the fleet reads from EC2 and Auto Scaling, and what it refuses there."""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,5 @@
+"""The node that an instance becomes, and which nodes come and go."""
+
 import dataclasses
 
 import pytest

@@ -1,3 +1,5 @@
+"""A kubeconfig is read back as it was written, and only its owner may read it."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""What a dead owner left is found and removed, and nothing else is."""
+
 import dataclasses
 import json
 import os

@@ -1,3 +1,5 @@
+"""The commands of tools.local parse what people type."""
+
 from pathlib import Path
 
 import pytest

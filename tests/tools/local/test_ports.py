@@ -1,3 +1,5 @@
+"""Ports are free, different, and on loopback."""
+
 import dataclasses
 import socket
 

@@ -1,3 +1,5 @@
+"""The files of a plane before its first process starts."""
+
 from pathlib import Path
 
 from tests.tools.local import builders

@@ -1,3 +1,5 @@
+"""A process is known by its id and start time, so that a stranger is never ended."""
+
 import os
 import signal
 import subprocess

@@ -1,3 +1,5 @@
+"""A build is found when it is whole, shows progress, and explains its failure."""
+
 import fcntl
 import threading
 from pathlib import Path

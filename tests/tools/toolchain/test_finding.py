@@ -1,3 +1,5 @@
+"""Which binary is used, and why another one is not."""
+
 import json
 import os
 from pathlib import Path

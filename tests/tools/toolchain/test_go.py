@@ -1,3 +1,5 @@
+"""Which Go is used, and that a user's settings do not reach the build."""
+
 from pathlib import Path
 
 import pytest

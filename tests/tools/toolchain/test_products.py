@@ -1,3 +1,5 @@
+"""Pins are read from go.mod, and the key of a build follows all that goes into it."""
+
 import dataclasses
 
 import pytest
