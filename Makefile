@@ -51,12 +51,20 @@ tools: $(READY) ## Build etcd, Kubernetes, KWOK and Pulumi once (about 15 minute
 	@$(BIN)/python -m tools.toolchain build
 
 .PHONY: up
-up: $(READY) ## Start a real control plane, KWOK nodes and moto on this machine
-	@$(BIN)/python -m tools.toolchain build etcd kubernetes kwok
+up: tools ## A real cluster and AWS on this machine, `pulumi up` of stack local there, and the runtime
 	@$(BIN)/python -m tools.local up
+	@$(BIN)/python -m tools.stack up
+
+.PHONY: preview
+preview: tools ## What `pulumi up` would change (STACK=local after `make up`; STACK=prod and others at any time)
+	@$(BIN)/python -m tools.stack preview $(or $(STACK),local)
+
+.PHONY: destroy
+destroy: $(READY) ## `pulumi destroy` of stack local; the cluster stays
+	@$(BIN)/python -m tools.stack destroy
 
 .PHONY: down
-down: $(READY) ## Stop what `make up` started
+down: $(READY) ## Stop everything that `make up` started
 	@$(BIN)/python -m tools.local down
 
 .PHONY: e2e
@@ -70,6 +78,15 @@ bench: tools ## Measurements, one JSON line each (NAME=… for some of them, SCA
 .PHONY: features
 features: $(READY) ## Promises, the tests that prove them and their tiers (FORMAT=json for machines)
 	@$(BIN)/python -m tools.features --format $(or $(FORMAT),text)
+
+.PHONY: schema
+schema: $(READY) ## Write stacks/schema.json and docs/stack-config.md from the config's models
+	@$(BIN)/python -m components schema > stacks/schema.json
+	@$(BIN)/python -m components reference > docs/stack-config.md
+
+.PHONY: offerings
+offerings: $(READY) ## Read from AWS what a region offers into stacks/offerings (REGION=eu-west-1); review the difference
+	@$(BIN)/python -m tools.offerings $(or $(REGION),$(error say which region: make offerings REGION=eu-west-1))
 
 .PHONY: lock
 lock: $(READY) ## Renew the lock files from the .in files (UPGRADE=1 takes newer versions)

@@ -1,11 +1,48 @@
 """The stack: what `pulumi up` makes. It reads the config, builds the components and exports; it must not calculate."""
 
 import pulumi
+import pulumi_aws as aws
 
 from autoscaler.api import version
-from components import admission_policies, custom_resources
+from components import grid, loading, machine_image, pull_requests, site
+from components.config import reading
 
-definitions = custom_resources.Definitions("definitions", custom_resources.DefinitionsArgs())
-admission_policies.AdmissionPolicies("policies", admission_policies.AdmissionPoliciesArgs(definitions=definitions))
+loaded = loading.load(reading.of_program())
+stack, config = loaded.stack, loaded.stack.config
+
+pulumi.log.info(grid.markdown({stack.cluster_name(key): made for key, made in loaded.grids.items()}))
+if warning := grid.quota_warning(loaded.groups, config.asg_quota):
+    pulumi.log.warn(warning)
+
+account = aws.Provider(
+    "aws",
+    region=stack.region,
+    allowed_account_ids=[config.account_id],
+    default_tags=aws.ProviderDefaultTagsArgs(tags={**config.tags, "sluice.dev/stack": stack.name}),
+)
+in_account = pulumi.ResourceOptions(providers=[account])
+
+images = {
+    name: machine_image.MachineImage(
+        name, machine_image.MachineImageArgs(stack=stack, image_name=name, config=image), in_account
+    )
+    for name, image in config.machine_images.items()
+}
+sites = {
+    key: site.Site(
+        key,
+        site.SiteArgs(
+            loaded=loaded, key=key, image_parameters={name: image.image_parameter for name, image in images.items()}
+        ),
+        in_account,
+    )
+    for key in config.clusters
+}
+if config.pull_requests is not None:
+    previews = pull_requests.PullRequestRole(
+        "previews", pull_requests.PullRequestRoleArgs(stack=stack, config=config.pull_requests), in_account
+    )
+    pulumi.export("previewRoleArn", previews.role_arn)
 
 pulumi.export("version", version.VERSION)
+pulumi.export("clusters", {key: made.outputs for key, made in sites.items()})

@@ -1,25 +1,34 @@
 """The admission policies in the cluster, each before its binding. The definitions they speak of must be there first."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pulumi
+import pulumi_kubernetes as k8s
 from pulumi_kubernetes.admissionregistration import v1
 
 from autoscaler.api import policies
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
+from components import kube
 
-_RESOURCES = {
+_RESOURCES: Final[Mapping[str, Callable[..., pulumi.Resource]]] = {
     "ValidatingAdmissionPolicy": v1.ValidatingAdmissionPolicy,
     "ValidatingAdmissionPolicyBinding": v1.ValidatingAdmissionPolicyBinding,
+    "MutatingAdmissionPolicy": v1.MutatingAdmissionPolicy,
+    "MutatingAdmissionPolicyBinding": v1.MutatingAdmissionPolicyBinding,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionPoliciesArgs:
-    """What the policies stand on."""
+    """Which policies, and what they stand on."""
 
-    definitions: pulumi.Resource
-    """The custom resource definitions. A component's dependencies do not reach its children, so each child has it."""
+    provider: k8s.Provider
+    policies: Sequence[ValidatingPolicy | MutatingPolicy] = policies.POLICIES
+    after: Sequence[pulumi.Resource] = ()
+    """The custom resource definitions. A component's dependencies do not reach its children, so each child has them."""
 
 
 class AdmissionPolicies(pulumi.ComponentResource):
@@ -27,14 +36,17 @@ class AdmissionPolicies(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: AdmissionPoliciesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:AdmissionPolicies", name, None, opts)
-        for policy in policies.POLICIES:
+        self.made: list[pulumi.Resource] = []
+        for policy in args.policies:
             made, binding = policy.manifests()
-            resource = self._add(policy.name, made, after=args.definitions)
-            self._add(f"{policy.name}-binding", binding, after=resource)
+            resource = self._add(f"{name}-{policy.name}", made, args.provider, after=args.after)
+            bound = self._add(f"{name}-{policy.name}-binding", binding, args.provider, after=[resource])
+            self.made += [resource, bound]
         self.register_outputs({})
 
-    def _add(self, name: str, manifest: Manifest, *, after: pulumi.Resource) -> pulumi.Resource:
-        opts = pulumi.ResourceOptions(parent=self, depends_on=[after])
+    def _add(
+        self, name: str, manifest: Manifest, provider: k8s.Provider, *, after: Sequence[pulumi.Resource]
+    ) -> pulumi.Resource:
+        opts = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*after])
         kind = _RESOURCES[manifest["kind"]]
-        resource: pulumi.Resource = kind(name, metadata=manifest["metadata"], spec=manifest["spec"], opts=opts)
-        return resource
+        return kube.make(kind, name, opts, metadata=manifest["metadata"], spec=manifest["spec"])

@@ -44,6 +44,8 @@ SCOPE: Final = f"{PREFIX}scope"
 """Label on namespaces: the Scope they belong to."""
 RESERVED_FOR: Final = f"{PREFIX}reserved-for"
 """Taint on nodes of ephemeral pools: the UID of the one pod that may run there, or `none`."""
+RESERVED_FOR_NONE: Final = "none"
+"""The value of that taint while the node waits for a pod."""
 NODE_TYPE: Final = "node.type"
 """Label on nodes: what kind of work they are for, as seed 002 uses it."""
 
@@ -69,6 +71,9 @@ ZONE_BETA: Final = "failure-domain.beta.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE: Final = "kubernetes.io/arch"
+ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
+"""The label by which the cluster-autoscaler knows a node that will have GPUs."""
+GPU_RESOURCE: Final = "nvidia.com/gpu"
 
 
 def machine_label(machine_type: str) -> str:

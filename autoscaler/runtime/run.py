@@ -28,7 +28,8 @@ def run(chosen: settings.Settings, known: Mapping[str, process.Registration]) ->
 
 async def _run(chosen: settings.Settings, registrations: Mapping[str, process.Registration]) -> None:
     time = clock.SystemClock()
-    holder = f"{chosen.identity}_{secrets.token_hex(4)}"  # replicas share a name, but only one holds a Lease
+    # Replicas share an identity, and a restarted container its pod's name, but only one process holds a Lease.
+    holder = f"{chosen.identity}_{chosen.pod_name}_{secrets.token_hex(4)}"
     make = leadership.elector_maker(time, namespace=chosen.namespace, identity=holder, terms=chosen.terms)
     async with contextlib.aclosing(await client.Client.connect(chosen.origin)) as api:
         around = process.Surroundings(

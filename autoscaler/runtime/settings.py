@@ -6,13 +6,20 @@ import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from autoscaler.api import permissions
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"
+ALL: Final = "*"
+"""Among --controllers: every controller that is not left out by a minus before its name."""
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_CLASS: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_CLUSTER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_QUEUE: Final = re.compile(r"https?://[^\s/]+/\S+")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -21,14 +28,33 @@ class SettingsError(Exception):
     """The process was started wrongly; the message lists everything that is wrong."""
 
 
+class WorkerScope(StrEnum):
+    """Which worker pools are handled: those of the runtime's own namespace, or of the whole cluster."""
+
+    NAMESPACE = "namespace"
+    CLUSTER = "cluster"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """How the process was started."""
 
     namespace: str
     identity: str
+    """The name under which it acts, which all replicas share."""
+    pod_name: str
+    """The name of this replica alone."""
     controllers: tuple[str, ...]
     observe: bool
+    class_name: str | None
+    """Worker pools of this class are handled."""
+    default_class: bool
+    """Worker pools without a class are handled."""
+    scope: WorkerScope
+    cluster: str | None
+    """The cluster's name in AWS, by which its node groups are tagged; None where there are none."""
+    interruption_queue: str | None
+    """The URL of the queue that tells of instances about to go; None where there is none."""
     origin: credentials.Origin
     listen_host: str
     listen_port: int
@@ -40,12 +66,29 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
     """Add the flags of `run`."""
     parser.add_argument("--namespace", help="the runtime's own namespace, where its Leases are [SLUICE_NAMESPACE]")
     parser.add_argument("--identity", help="the name under which it acts; default: the host's name [SLUICE_IDENTITY]")
+    parser.add_argument("--pod-name", help="this replica's own name; default: the host's name [SLUICE_POD_NAME]")
     parser.add_argument(
         "--controllers",
-        help=f"which controllers to run, with commas; default: all ({', '.join(known) or 'none'}) [SLUICE_CONTROLLERS]",
+        help="which controllers to run, with commas; * is all of them, -NAME leaves one out; "
+        f"default: * ({', '.join(known) or 'none'}) [SLUICE_CONTROLLERS]",
     )
     parser.add_argument(
         "--observe", action="store_true", default=None, help="plan, tell, write nothing [SLUICE_OBSERVE]"
+    )
+    parser.add_argument("--class-name", help="handle worker pools of this class [SLUICE_CLASS_NAME]")
+    parser.add_argument(
+        "--default-class",
+        action=argparse.BooleanOptionalAction,
+        help="handle worker pools without a class; default: true [SLUICE_DEFAULT_CLASS]",
+    )
+    parser.add_argument(
+        "--scope",
+        help=f"whose worker pools to handle: {' or '.join(WorkerScope)}; default: namespace [SLUICE_SCOPE]",
+    )
+    parser.add_argument("--cluster", help="the cluster's name in AWS, which tags its node groups [SLUICE_CLUSTER]")
+    parser.add_argument(
+        "--interruption-queue",
+        help="URL of the queue with spot notices and failed launches [SLUICE_INTERRUPTION_QUEUE]",
     )
     parser.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
     parser.add_argument("--context", help="the context in the kubeconfig; default: its current one [SLUICE_CONTEXT]")
@@ -70,14 +113,22 @@ class _Reader:
         settings = Settings(
             namespace=self._namespace(),
             identity=self._text("identity") or socket.gethostname(),
+            pod_name=self._text("pod_name") or socket.gethostname(),
             controllers=self._controllers(known),
-            observe=self._flag("observe"),
+            observe=self._flag("observe", default=False),
+            class_name=self._matching("class_name", _CLASS, "cannot be the name of a class"),
+            default_class=self._flag("default_class", default=True),
+            scope=self._scope(),
+            cluster=self._matching("cluster", _CLUSTER, "cannot be the name of a cluster"),
+            interruption_queue=self._matching("interruption_queue", _QUEUE, "must be the URL of a queue"),
             origin=self._origin(),
             listen_host=host,
             listen_port=port,
             log_level=self._log_level(),
             terms=self._terms(),
         )
+        if settings.class_name is None and not settings.default_class:
+            self._problems.append("--class-name: must be given with --no-default-class, or no pool would be handled")
         if self._problems:
             raise SettingsError("\n".join(self._problems))
         return settings
@@ -86,10 +137,17 @@ class _Reader:
         given: str | None = getattr(self._arguments, name)
         return given or self._environment.get(variable or f"{PREFIX}{name.upper()}") or None
 
-    def _flag(self, name: str) -> bool:
-        if getattr(self._arguments, name):
-            return True
-        text = self._environment.get(f"{PREFIX}{name.upper()}", "false").lower()
+    def _matching(self, name: str, pattern: re.Pattern[str], complaint: str) -> str | None:
+        text = self._text(name)
+        if text is not None and not pattern.fullmatch(text):
+            self._problems.append(f"{_flag_of(name)}: {text!r} {complaint}")
+        return text
+
+    def _flag(self, name: str, *, default: bool) -> bool:
+        given: bool | None = getattr(self._arguments, name)
+        if given is not None:
+            return given
+        text = self._environment.get(f"{PREFIX}{name.upper()}", str(default)).lower()
         if text not in {"true", "false"}:
             self._problems.append(f"{PREFIX}{name.upper()}: {text!r} must be true or false")
         return text == "true"
@@ -103,16 +161,31 @@ class _Reader:
         return namespace
 
     def _controllers(self, known: Sequence[str]) -> tuple[str, ...]:
+        """Choose among the controllers of this version; any that Sluice ever has may be left out."""
         text = self._text("controllers")
         if text is None:
             return tuple(known)
-        chosen = tuple(name.strip() for name in text.split(",") if name.strip())
-        if not chosen:
-            self._problems.append("--controllers: names at least one, or is left out")
-        unknown = [name for name in chosen if name not in known]
+        asked = [name.strip() for name in text.split(",") if name.strip()]
+        without = {name.removeprefix("-") for name in asked if name.startswith("-")}
+        wanted = {name for name in asked if not name.startswith("-")}
+        self._check_controllers(wanted, without, known)
+        return tuple(name for name in known if name not in without and (ALL in wanted or name in wanted))
+
+    def _check_controllers(self, wanted: set[str], without: set[str], known: Sequence[str]) -> None:
+        if not wanted:
+            self._problems.append("--controllers: names at least one, or *, or is left out")
+        unknown = sorted({*(wanted - {ALL, *known}), *(without - {*permissions.CONTROLLERS, *known})})
         if unknown:
             self._problems.append(f"--controllers: {', '.join(unknown)} not among {', '.join(known) or '(none)'}")
-        return chosen
+        if both := sorted(wanted & without):
+            self._problems.append(f"--controllers: {', '.join(both)} cannot be both chosen and left out")
+
+    def _scope(self) -> WorkerScope:
+        text = self._text("scope") or WorkerScope.NAMESPACE
+        if text not in list(WorkerScope):
+            self._problems.append(f"--scope: {text!r} must be {' or '.join(WorkerScope)}")
+            return WorkerScope.NAMESPACE
+        return WorkerScope(text)
 
     def _origin(self) -> credentials.Origin:
         kubeconfig = self._text("kubeconfig", "KUBECONFIG")
@@ -147,6 +220,10 @@ class _Reader:
             self._problems.append(f"--lease-seconds: {text!r} must be a whole number from 2 to 300")
             return election.Terms()
         return election.Terms.of(int(text))
+
+
+def _flag_of(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _is_number(text: str) -> bool:

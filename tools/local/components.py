@@ -182,6 +182,7 @@ def _api_server(blueprint: Blueprint) -> tuple[str, ...]:
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
+        "--allow-privileged=true",  # as on EKS: device plugins need it
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={pki.service_account_key}",
         f"--service-account-signing-key-file={pki.service_account_key}",

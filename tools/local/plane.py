@@ -10,7 +10,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,9 +21,11 @@ from tools.toolchain import finding
 
 READY_SECONDS = 60.0
 STOP_GRACE_SECONDS = 1.0  # an API server would wait a minute for its watchers; killing any of these is safe
+GUEST_GRACE_SECONDS = 10.0  # enough to let go of a Lease
 KUBECTL_SECONDS = 60.0
 START_ATTEMPTS = 4
 LOG_TAIL_LINES = 25
+_COMPONENTS = frozenset(Component)
 REPOSITORY = Path(__file__).parent.parent.parent
 # Would send the components, and whoever sources our variables, to somebody else's account or cluster.
 FOREIGN_VARIABLES = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
@@ -135,7 +137,27 @@ class Plane:
 
     def processes(self) -> dict[Component, process.Identity]:
         """Return the components that are alive."""
-        return {Component(name): known for name, known in self._entry.running().items()}
+        return {Component(name): known for name, known in self._entry.running().items() if name in _COMPONENTS}
+
+    def guests(self) -> dict[str, process.Identity]:
+        """Return the programs that were started beside the components and are alive."""
+        return {name: known for name, known in self._entry.running().items() if name not in _COMPONENTS}
+
+    def start_guest(self, name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Path:
+        """Start a program that ends with the plane at the latest, in the repository; return its log."""
+        log = self.paths.logs / f"{name}.log"
+        process.start(
+            arguments,
+            record=self._entry.record(name),
+            log=log,
+            environment=self._child_environment() | dict(environment),
+            directory=REPOSITORY,
+        )
+        return log
+
+    def stop_guests(self) -> None:
+        """End the programs beside the components, in good order."""
+        process.stop(list(self.guests().values()), grace_seconds=GUEST_GRACE_SECONDS)
 
     def is_complete(self) -> bool:
         """Tell whether every component is alive."""
@@ -208,6 +230,7 @@ class Plane:
 
     def stop(self) -> None:
         """End every component, remove the data, keep the logs. Stopping twice is fine."""
+        self.stop_guests()
         for batch in components.STOP_ORDER:
             running = self.processes()
             process.stop(

@@ -15,13 +15,18 @@ _random = random.SystemRandom()  # two planes started from one seed (pytest-rand
 
 def choose() -> components.Ports:
     names = [field.name for field in dataclasses.fields(components.Ports)]
+    return components.Ports(**dict(zip(names, free(len(names)), strict=True)))
+
+
+def free(count: int) -> list[int]:
+    """Return so many ports that nobody listens on."""
     chosen: list[int] = []
     for port in _random.sample(range(LOWEST, HIGHEST + 1), k=HIGHEST + 1 - LOWEST):
         if _is_free(port):
             chosen.append(port)
-        if len(chosen) == len(names):
-            return components.Ports(**dict(zip(names, chosen, strict=True)))
-    raise OSError(f"fewer than {len(names)} free loopback ports between {LOWEST} and {HIGHEST}; stop other servers")
+        if len(chosen) == count:
+            return chosen
+    raise OSError(f"fewer than {count} free loopback ports between {LOWEST} and {HIGHEST}; stop other servers")
 
 
 def _is_free(port: int) -> bool:

@@ -29,6 +29,8 @@ InstanceTypeName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^
 NODE_GROUPS_MAX = 1000
 
 _TAG_WORD = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+PoolTag = Annotated[str, Field(min_length=1, max_length=127, pattern=f"^{_TAG_WORD}(={_TAG_WORD})?$")]
+"""What instances can do, as `name` or `name=value`."""
 
 
 class CapacityType(StrEnum):
@@ -85,7 +87,7 @@ class InstancePoolSpec(Model):
     architectures: Annotated[tuple[Architecture, ...], Field(max_length=8, json_schema_extra=LIST_SET)] = ()
     """Processor architectures of this pool's instances: amd64, arm64. Empty: whatever the instance types have."""
     tags: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=127, pattern=f"^{_TAG_WORD}(={_TAG_WORD})?$")], ...],
+        tuple[PoolTag, ...],
         Field(
             max_length=32,
             json_schema_extra=rules(

@@ -1,6 +1,7 @@
 """A wrong start is refused as a whole, with everything that is wrong."""
 
 import argparse
+import socket
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,22 @@ import pytest
 from autoscaler.kube import credentials
 from autoscaler.runtime import settings
 
-KNOWN = ("workers", "capacity")
+KNOWN = ("workers", "machines")
 OUTSIDE = {"KUBECONFIG": "config", "SLUICE_NAMESPACE": "sluice-system"}
 
 
-def read(*arguments: str, environment: dict[str, str] | None = None) -> settings.Settings:
+def read(
+    *arguments: str, environment: dict[str, str] | None = None, known: tuple[str, ...] = KNOWN
+) -> settings.Settings:
     parser = argparse.ArgumentParser()
-    settings.add_arguments(parser, KNOWN)
-    return settings.read(parser.parse_args(arguments), KNOWN, OUTSIDE if environment is None else environment)
+    settings.add_arguments(parser, known)
+    return settings.read(parser.parse_args(arguments), known, OUTSIDE if environment is None else environment)
+
+
+def complaint(*arguments: str, **environment: str) -> str:
+    with pytest.raises(settings.SettingsError) as refusal:
+        read(*arguments, environment={**OUTSIDE, **environment})
+    return str(refusal.value)
 
 
 def test_sensible_defaults() -> None:
@@ -23,12 +32,15 @@ def test_sensible_defaults() -> None:
     assert got.controllers == KNOWN
     assert (got.listen_host, got.listen_port, got.log_level, got.observe) == ("0.0.0.0", 8080, "info", False)  # noqa: S104
     assert got.origin == credentials.KubeConfig(path=Path("config"))
+    assert (got.identity, got.pod_name) == (socket.gethostname(), socket.gethostname())
+    assert (got.class_name, got.default_class, got.scope) == (None, True, settings.WorkerScope.NAMESPACE)
+    assert (got.cluster, got.interruption_queue) == (None, None)
 
 
 def test_a_flag_wins_over_its_variable() -> None:
     environment = {**OUTSIDE, "SLUICE_CONTROLLERS": "workers", "SLUICE_OBSERVE": "true", "SLUICE_LEASE_SECONDS": "30"}
-    got = read("--controllers", "capacity", environment=environment)
-    assert got.controllers == ("capacity",)
+    got = read("--controllers", "machines", environment=environment)
+    assert got.controllers == ("machines",)
     assert got.observe
     assert got.terms.lease_seconds == 30
 
@@ -52,3 +64,80 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     told = ("SLUICE_NAMESPACE", "pumps", "--listen", "loud", "--lease-seconds", "SLUICE_OBSERVE", "--kubeconfig")
     assert len(lines) == len(told)
     assert all(any(word in line for line in lines) for word in told)
+
+
+@pytest.mark.parametrize(
+    ("asked", "want"),
+    [
+        ("*", KNOWN),
+        ("*,-machines", ("workers",)),
+        ("*, -capacity", KNOWN),
+        ("machines", ("machines",)),
+        ("machines,workers", KNOWN),
+        ("*,workers", KNOWN),
+        ("-workers,*,-machines", ()),
+    ],
+)
+def test_controllers_are_chosen_by_name_by_star_and_by_minus(asked: str, want: tuple[str, ...]) -> None:
+    assert read(environment={**OUTSIDE, "SLUICE_CONTROLLERS": asked}).controllers == want
+
+
+@pytest.mark.accept("G14")
+def test_a_controller_of_another_version_can_be_left_out_but_not_chosen() -> None:
+    assert read("--controllers", "*,-capacity", known=()).controllers == ()
+    assert "capacity" in complaint("--controllers", "capacity")
+
+
+@pytest.mark.parametrize("asked", ["-machines", "*,-pumps", "*,pumps", "machines,-machines", ",", "*,--machines"])
+def test_a_choice_of_controllers_that_makes_no_sense_is_refused(asked: str) -> None:
+    assert complaint(f"--controllers={asked}").startswith("--controllers:")
+
+
+def test_everything_that_a_deployment_tells_arrives() -> None:
+    environment = {
+        **OUTSIDE,
+        "SLUICE_IDENTITY": "prod-us",
+        "SLUICE_POD_NAME": "sluice-7d9f-x2x",
+        "SLUICE_CLASS_NAME": "heavy",
+        "SLUICE_DEFAULT_CLASS": "false",
+        "SLUICE_SCOPE": "cluster",
+        "SLUICE_CLUSTER": "prod-bench",
+        "SLUICE_INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/123456789012/prod-bench",
+    }
+    got = read(environment=environment)
+    assert (got.identity, got.pod_name, got.class_name) == ("prod-us", "sluice-7d9f-x2x", "heavy")
+    assert (got.default_class, got.scope) == (False, settings.WorkerScope.CLUSTER)
+    assert got.cluster == "prod-bench"
+    assert got.interruption_queue == environment["SLUICE_INTERRUPTION_QUEUE"]
+
+
+@pytest.mark.accept("W3")
+def test_a_scope_that_is_neither_namespace_nor_cluster_is_refused() -> None:
+    assert complaint("--scope", "everywhere") == "--scope: 'everywhere' must be namespace or cluster"
+
+
+def test_a_flag_wins_over_a_variable_for_yes_and_no() -> None:
+    assert (
+        read(
+            "--no-default-class", "--class-name", "a", environment={**OUTSIDE, "SLUICE_DEFAULT_CLASS": "true"}
+        ).default_class
+        is False
+    )
+    assert read("--default-class", environment={**OUTSIDE, "SLUICE_DEFAULT_CLASS": "false"}).default_class is True
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "want"),
+    [
+        ("SLUICE_CLASS_NAME", "not a class", "--class-name: 'not a class' cannot be the name of a class"),
+        ("SLUICE_CLUSTER", "a/b", "--cluster: 'a/b' cannot be the name of a cluster"),
+        ("SLUICE_INTERRUPTION_QUEUE", "prod", "--interruption-queue: 'prod' must be the URL of a queue"),
+        ("SLUICE_DEFAULT_CLASS", "perhaps", "SLUICE_DEFAULT_CLASS: 'perhaps' must be true or false"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(variable: str, value: str, want: str) -> None:
+    assert want in complaint(**{variable: value}).splitlines()
+
+
+def test_an_operator_that_would_handle_no_pool_is_refused() -> None:
+    assert "--class-name: must be given" in complaint("--no-default-class")

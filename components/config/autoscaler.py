@@ -1,0 +1,197 @@
+"""The runtime's part of the config: every value of seed 000's chart, and what Sluice adds to them."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from autoscaler.api.resources.types import DnsLabel, DnsName, Labels, Toleration
+from components.config.base import Problem, SecretName, Section, absent
+
+Anything = dict[str, Any]
+"""A part of a pod's spec, handed through as it is."""
+Annotations = Annotated[dict[str, str], Field(max_length=64)]
+ClassName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]
+
+
+class NodeScaler(StrEnum):
+    NATIVE = "native"
+    CLUSTER_AUTOSCALER = "cluster-autoscaler"
+
+
+class WorkerScope(StrEnum):
+    NAMESPACE = "namespace"
+    CLUSTER = "cluster"
+
+
+class PullPolicy(StrEnum):
+    ALWAYS = "Always"
+    IF_NOT_PRESENT = "IfNotPresent"
+    NEVER = "Never"
+
+
+class PullSecret(Section):
+    """A secret with which images are pulled."""
+
+    name: DnsName
+    """Its name, in the runtime's namespace."""
+    value: SecretName | None = None
+    """The key of sluice:secrets that holds a base64 .dockerconfigjson. Given: the stack creates the secret."""
+
+
+class CustomResourceDefinitions(Section):
+    """Which definitions the stack installs."""
+
+    install_worker_pool: bool = True
+    """false: the WorkerPool definition is left to somebody else; one that is there stays."""
+
+
+class ServiceAccount(Section):
+    """The runtime's ServiceAccount."""
+
+    create: bool = True
+    """false: it is there already; name must be given."""
+    name: DnsName | None = None
+    """Its name, where it is not the runtime's."""
+    annotations: Annotations = {}
+    """Its annotations."""
+    labels: Labels = {}
+    """Its labels."""
+
+    def problems(self) -> Iterator[Problem]:
+        if not self.create and self.name is None:
+            yield absent("name", message="must be given where create is false")
+
+
+class Rbac(Section):
+    """The runtime's roles and their bindings."""
+
+    create: bool = True
+    """false: somebody else gives the runtime its rights."""
+    name: DnsName | None = None
+    """The roles' name, where it is not the runtime's."""
+
+
+class Pod(Section):
+    """The runtime's pods."""
+
+    affinity: Anything | None = None
+    """Affinity."""
+    annotations: Annotations = {}
+    """Annotations."""
+    labels: Labels = {}
+    """More labels."""
+    node_selector: Labels | None = None
+    """Labels of the nodes they run on. Default: node.type=k8s-services."""
+    security_context: Anything | None = None
+    """The pods' security context. Default: not root, the runtime's default seccomp profile."""
+    tolerations: Annotated[tuple[Toleration, ...], Field(max_length=32)] = ()
+    """Tolerations."""
+    volumes: Annotated[tuple[Anything, ...], Field(max_length=32)] = ()
+    """More volumes."""
+
+
+class EnvironmentVariable(Section):
+    """An environment variable, as in a pod's spec."""
+
+    name: Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[-._A-Za-z][-._A-Za-z0-9]*$")]
+    """Its name."""
+    value: str | None = None
+    """Its value. Stack files are read by many: a secret belongs into a Secret, and valueFrom names it."""
+    value_from: Anything | None = None
+    """Where the value comes from."""
+
+
+class Image(Section):
+    """The runtime's image: given, or built from this checkout and kept in a repository of the stack's own."""
+
+    repository: Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[a-z0-9][a-z0-9._:/-]*$")] | None = None
+    """The image's repository. Absent: the stack makes a repository and builds the image from this checkout."""
+    tag: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] | None = None
+    """The image's tag. Default: the version of the stack."""
+    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
+    """The image's digest, which no push can change."""
+    pull_policy: PullPolicy | None = None
+    """When the image is pulled. Default: IfNotPresent with a digest, else Always."""
+
+    def problems(self) -> Iterator[Problem]:
+        for field in ("tag", "digest"):
+            if self.repository is None and getattr(self, field) is not None:
+                yield Problem(path=(field,), value=getattr(self, field), message="goes with repository")
+
+
+class Container(Section):
+    """The runtime's container."""
+
+    env: Annotated[tuple[EnvironmentVariable, ...], Field(max_length=64)] = ()
+    """More environment variables."""
+    env_from: Annotated[tuple[Anything, ...], Field(max_length=16)] = ()
+    """Where more environment variables come from."""
+    image: Image = Image()
+    """The image."""
+    resources: Anything | None = None
+    """Requests and limits. Default: 250m and 512Mi requested, 1Gi of memory at most."""
+    security_context: Anything | None = None
+    """The container's security context. Default: nothing may be gained, the file system is read-only."""
+    volume_mounts: Annotated[tuple[Anything, ...], Field(max_length=32)] = ()
+    """More volume mounts."""
+
+
+class Autoscaler(Section):
+    """The runtime, and who scales the nodes."""
+
+    node_scaler: NodeScaler = NodeScaler.NATIVE
+    """native: the runtime scales the node pools. cluster-autoscaler: the upstream cluster-autoscaler does, and the
+    runtime's capacity controller is off."""
+    namespace: DnsLabel = "sluice-system"
+    """The runtime's namespace, which the stack makes."""
+    replicas: Annotated[int, Field(ge=1, le=10)] = 2
+    """How many replicas; one acts, the others are warm."""
+    observe: bool = False
+    """true: the runtime plans and tells, and changes nothing."""
+    name_override: DnsLabel | None = None
+    """The name in labels. Default: sluice."""
+    fullname_override: Annotated[DnsLabel, Field(max_length=40)] | None = None
+    """The name of the runtime's objects. Default: nameOverride, or sluice."""
+    image_pull_secrets: Annotated[tuple[PullSecret, ...], Field(max_length=8)] = ()
+    """Secrets with which the image is pulled."""
+    crds: CustomResourceDefinitions = CustomResourceDefinitions()
+    """Which definitions the stack installs."""
+    class_name: ClassName | None = None
+    """Only worker pools of this class are handled, and those without a class where defaultClass is true."""
+    default_class: bool = True
+    """Whether worker pools without a class are handled."""
+    scope: WorkerScope = WorkerScope.NAMESPACE
+    """Which worker pools are handled: those of the runtime's namespace, or of the whole cluster. The other
+    controllers always see the whole cluster."""
+    identity: DnsName | None = None
+    """The name under which the runtime acts: in events and in managedBy. Default: the runtime's name."""
+    secret_namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=64)] | None = None
+    """Namespaces whose Secrets the runtime may read. Default: its own alone."""
+    service_account: ServiceAccount = ServiceAccount()
+    """The runtime's ServiceAccount."""
+    rbac: Rbac = Rbac()
+    """The runtime's roles and their bindings."""
+    pod: Pod = Pod()
+    """The runtime's pods."""
+    container: Container = Container()
+    """The runtime's container."""
+
+    @property
+    def name(self) -> str:
+        """The name of the runtime's objects."""
+        return self.fullname_override or self.name_override or "sluice"
+
+    @property
+    def service_account_name(self) -> str:
+        return self.service_account.name or self.name
+
+    @property
+    def readable_namespaces(self) -> tuple[str, ...]:
+        """The namespaces whose Secrets the runtime may read."""
+        return (self.namespace,) if self.secret_namespaces is None else self.secret_namespaces
+
+    def problems(self) -> Iterator[Problem]:
+        if self.class_name is None and not self.default_class:
+            yield absent("className", message="must be given where defaultClass is false, or no pool would be handled")

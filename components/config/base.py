@@ -1,0 +1,99 @@
+"""What all parts of the stack config share: strictness, problems with their place, and the small types of AWS.
+
+Unknown keys are errors, numbers in quotes are no numbers, and every rule between fields reports each of its problems
+with the path of the field to change. Nothing here reads anything.
+"""
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something wrong in the config: where, what stands there, and what is allowed."""
+
+    path: Location
+    message: str
+    value: Any = None
+    has_value: bool = True
+    """False where nothing stands there, or where the value may be a secret."""
+
+
+def absent(*path: str | int, message: str) -> Problem:
+    """Say that something is missing."""
+    return Problem(path=path, message=message, has_value=False)
+
+
+class Section(BaseModel):
+    """A part of the stack config."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        populate_by_name=False,
+        use_attribute_docstrings=True,
+        extra="forbid",
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        """Report what is wrong between the fields of this section, with paths that begin here."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        found = list(self.problems())
+        if found:
+            raise ValidationError.from_exception_data(type(self).__name__, [_detail(problem) for problem in found])
+        return self
+
+
+def _detail(problem: Problem) -> InitErrorDetails:
+    kind = "sluice" if problem.has_value else "sluice_absent"
+    # The message is an argument, not a template: it may hold braces.
+    error = PydanticCustomError(kind, "{message}", {"message": problem.message})
+    return InitErrorDetails(type=error, loc=problem.path, input=problem.value)
+
+
+def _cidr(text: str) -> str:
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"must be an IPv4 block such as 10.32.0.0/16 ({error})") from None
+    return text
+
+
+Cidr = Annotated[str, AfterValidator(_cidr)]
+"""A block of IPv4 addresses."""
+
+AccountId = Annotated[str, Field(pattern=r"^[0-9]{12}$")]
+"""An AWS account, as text of 12 digits."""
+Arn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:([0-9]{12}|aws)?:.+$")]
+IamPrincipal = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/.+$")]
+"""The ARN of an IAM role or user."""
+VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
+SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
+SecurityGroupId = Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")]
+ImageId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
+SecretName = Annotated[str, Field(min_length=1, max_length=128)]
+"""A key of sluice:secrets."""
+KubernetesVersion = Annotated[str, Field(pattern=r"^1\.[0-9]{2}$")]
+
+
+def _tag_key(key: str) -> str:
+    if key.lower().startswith("aws:"):
+        raise ValueError("must not begin with aws:, which AWS keeps for itself")
+    return key
+
+
+TagKey = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_tag_key)]
+AwsTags = Annotated[dict[TagKey, Annotated[str, Field(max_length=256)]], Field(max_length=20)]
+"""Tags of AWS resources."""

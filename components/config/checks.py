@@ -1,0 +1,167 @@
+"""Rules between the parts of a cluster's config. Each yields problems with paths that begin at the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from autoscaler.api import keys, names
+from autoscaler.api.resources.pools import CapacityType
+from components import userdata
+from components.config.autoscaler import WorkerScope
+from components.config.base import Problem, absent
+from components.config.node_pools import SERVICES
+
+if TYPE_CHECKING:
+    from components.config.clusters import Cluster
+    from components.config.node_pools import NodePool
+
+RETENTION_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922)
+"""The periods that CloudWatch knows, up to eight years."""
+DEFAULT_ACCOUNT: Final = "aws"
+
+
+def services_pool(cluster: Cluster) -> Iterator[Problem]:
+    """Demand a place for the runtime and the cluster's own services, which nothing could start from zero."""
+    services = {name: pool for name, pool in cluster.node_pools.items() if pool.node_type == SERVICES}
+    if not services:
+        yield absent(
+            "nodePools", message=f"must have a pool with nodeType {SERVICES}, where the cluster's services run"
+        )
+    elif not any(pool.min_per_group and pool.capacity_type is CapacityType.ON_DEMAND for pool in services.values()):
+        name, pool = next(iter(services.items()))
+        yield Problem(
+            path=("nodePools", name, "minPerGroup"),
+            value=pool.min_per_group,
+            message=f"must be 1 or more in one on-demand pool with nodeType {SERVICES}: the runtime runs there",
+        )
+
+
+def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
+    """Check a pool's labels, taints and tags against what we set ourselves and what a kubelet may set."""
+    here = ("nodePools", name)
+    for label, reason in userdata.refused_labels(pool.labels).items():
+        yield Problem(path=(*here, "labels", label), value=pool.labels[label], message=reason)
+    for key in pool.labels:
+        if key in _OWN or key.startswith(_PREFIXES):
+            yield Problem(path=(*here, "labels", key), value=pool.labels[key], message="is set by Sluice itself")
+    for index, taint in enumerate(pool.taints):
+        if taint.key in _OWN or taint.key.startswith(_PREFIXES):
+            yield Problem(path=(*here, "taints", index, "key"), value=taint.key, message="is set by Sluice itself")
+    tags = [tag.partition("=")[0] for tag in pool.tags]
+    for index, tag in enumerate(tags):
+        if tag in tags[:index]:
+            yield Problem(path=(*here, "tags", index), value=pool.tags[index], message=f"gives tag {tag} a second time")
+
+
+_OWN: Final = frozenset({keys.NODE_TYPE, keys.ZONE, keys.ZONE_BETA, keys.REGION, keys.INSTANCE_TYPE, keys.ARCHITECTURE})
+_PREFIXES: Final = (keys.PREFIX, keys.tag_label(""), keys.machine_label(""))
+
+
+def references(cluster: Cluster) -> Iterator[Problem]:
+    """Check that what one part names, another part has."""
+    yield from _pools(cluster)
+    yield from _scopes(cluster)
+    yield from _queues(cluster)
+    yield from _workers(cluster)
+
+
+def _pools(cluster: Cluster) -> Iterator[Problem]:
+    accounts = {DEFAULT_ACCOUNT, *cluster.provider_accounts}
+    for field, pools in (("nodePools", cluster.node_pools), ("instancePools", cluster.instance_pools)):
+        for name, pool in pools.items():
+            if pool.provider_account not in accounts:
+                yield Problem(
+                    path=(field, name, "providerAccount"),
+                    value=pool.provider_account,
+                    message=_known("must be one of providerAccounts", accounts),
+                )
+    for name in cluster.instance_pools.keys() & cluster.node_pools.keys():
+        yield absent("instancePools", name, message="is the name of a node pool too; choose another one")
+    for name, account in cluster.provider_accounts.items():
+        if account.provider == "aws" and account.region is None:
+            yield absent("providerAccounts", name, "region", message="must be given where provider is aws")
+
+
+def _scopes(cluster: Cluster) -> Iterator[Problem]:
+    pools = {**cluster.node_pools, **cluster.instance_pools}
+    users: dict[str, list[str]] = {name: [] for name in pools}
+    owner: dict[str, str] = {}
+    for scope, declared in cluster.scopes.items():
+        listed: set[str] = set()
+        for index, pool in enumerate(declared.pools):
+            here = ("scopes", scope, "pools", index, "name")
+            if pool.name not in pools:
+                yield Problem(path=here, value=pool.name, message=_known("must be a pool of this cluster", pools))
+            elif pool.name in listed:
+                yield Problem(path=here, value=pool.name, message="is listed twice")
+            else:
+                users[pool.name].append(scope)
+            listed.add(pool.name)
+        for index, namespace in enumerate(declared.namespaces):
+            if namespace in owner:
+                yield Problem(
+                    path=("scopes", scope, "namespaces", index),
+                    value=namespace,
+                    message=f"is in scope {owner[namespace]} already; a namespace may be in one scope only",
+                )
+            owner.setdefault(namespace, scope)
+    yield from _exclusive(cluster, users)
+
+
+def _exclusive(cluster: Cluster, users: dict[str, list[str]]) -> Iterator[Problem]:
+    for field, pools in (("nodePools", cluster.node_pools), ("instancePools", cluster.instance_pools)):
+        for name, pool in pools.items():
+            scopes = users[name]
+            if not pool.instance_wide and len(scopes) != 1:
+                told = f"it is listed by {', '.join(scopes)}" if scopes else "none lists it, so nobody could use it"
+                yield Problem(
+                    path=(field, name, "instanceWide"),
+                    value=False,
+                    message=f"needs exactly one scope that lists the pool; {told}",
+                )
+
+
+def _queues(cluster: Cluster) -> Iterator[Problem]:
+    for queue, spec in cluster.cluster_queues.items():
+        for index, group in enumerate(spec.resource_groups):
+            for position, flavor in enumerate(group.flavors):
+                if flavor.name not in cluster.resource_flavors:
+                    yield Problem(
+                        path=("clusterQueues", queue, "resourceGroups", index, "flavors", position, "name"),
+                        value=flavor.name,
+                        message=_known("must be one of resourceFlavors", cluster.resource_flavors),
+                    )
+    for namespace, queues in cluster.local_queues.items():
+        for queue, local in queues.items():
+            if local.cluster_queue not in cluster.cluster_queues:
+                yield Problem(
+                    path=("localQueues", namespace, queue, "clusterQueue"),
+                    value=local.cluster_queue,
+                    message=_known("must be one of clusterQueues", cluster.cluster_queues),
+                )
+
+
+def _workers(cluster: Cluster) -> Iterator[Problem]:
+    autoscaler = cluster.autoscaler
+    for namespace, pools in cluster.worker_pools.items():
+        if autoscaler.scope is WorkerScope.NAMESPACE and namespace != autoscaler.namespace:
+            yield absent(
+                "workerPools",
+                namespace,
+                message=f"would be handled by nobody: autoscaler.scope is namespace, which is {autoscaler.namespace}; "
+                "set it to cluster, or move the pools",
+            )
+        for name in pools:
+            if len(name) > names.WORKER_POOL_MAX or "." in name:
+                yield absent(
+                    "workerPools",
+                    namespace,
+                    name,
+                    message=f"must have at most {names.WORKER_POOL_MAX} characters and no dots",
+                )
+
+
+def _known(demand: str, known: object) -> str:
+    listed = ", ".join(sorted(known)) if known else ""  # type: ignore[call-overload]
+    return f"{demand}: {listed}" if listed else f"{demand}; there are none"

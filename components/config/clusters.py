@@ -1,0 +1,219 @@
+"""A cluster: made by the stack, or there already; and everything in it."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from autoscaler.api import version
+from autoscaler.api.resources.types import DnsLabel
+from components.config import checks
+from components.config.autoscaler import Autoscaler
+from components.config.base import (
+    Cidr,
+    IamPrincipal,
+    KubernetesVersion,
+    Problem,
+    SecretName,
+    Section,
+    SecurityGroupId,
+    absent,
+)
+from components.config.network import Network
+from components.config.node_pools import NodePools
+from components.config.objects import Objects
+
+NAME_MAX: Final = 60
+"""A cluster's name begins the names of its roles, queues and rules, of which AWS allows 64 characters and more."""
+
+
+class LogType(StrEnum):
+    API = "api"
+    AUDIT = "audit"
+    AUTHENTICATOR = "authenticator"
+    CONTROLLER_MANAGER = "controllerManager"
+    SCHEDULER = "scheduler"
+
+
+class Endpoint(Section):
+    """From where the API server of a new cluster can be reached."""
+
+    public: bool = False
+    """false: from inside the network alone; then `pulumi up` needs a way in, such as a VPN or a runner there."""
+    allowed_cidrs: Annotated[tuple[Cidr, ...], Field(max_length=40)] = ()
+    """Who may reach a public one."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.public and not self.allowed_cidrs:
+            yield absent("allowedCidrs", message="must be given where public is true; 0.0.0.0/0 lets everybody in")
+        if not self.public and self.allowed_cidrs:
+            yield Problem(path=("allowedCidrs",), value=list(self.allowed_cidrs), message="goes with public: true")
+
+
+class Logs(Section):
+    """The control plane's logs."""
+
+    types: Annotated[tuple[LogType, ...], Field(max_length=5)] = tuple(LogType)
+    """Which ones are kept. Default: all of them."""
+    retention_days: Annotated[int, Field(ge=1, le=2922)] = 30
+    """For how long: one of the periods that CloudWatch knows."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.retention_days not in checks.RETENTION_DAYS:
+            known = ", ".join(str(days) for days in checks.RETENTION_DAYS)
+            yield Problem(path=("retentionDays",), value=self.retention_days, message=f"must be one of {known}")
+
+
+class Access(Section):
+    """Who besides the creator may use the cluster, by IAM."""
+
+    admins: Annotated[tuple[IamPrincipal, ...], Field(max_length=64)] = ()
+    """Roles and users that may do everything."""
+    viewers: Annotated[tuple[IamPrincipal, ...], Field(max_length=64)] = ()
+    """Roles and users that may read everything but Secrets."""
+
+
+class Addon(Section):
+    """An add-on of EKS."""
+
+    version: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^v[0-9][0-9A-Za-z.+-]*$")] | None = None
+    """Its version. Default: what EKS chooses when the cluster is made."""
+
+
+class AddonName(StrEnum):
+    VPC_CNI = "vpc-cni"
+    KUBE_PROXY = "kube-proxy"
+    POD_IDENTITY = "eks-pod-identity-agent"
+    COREDNS = "coredns"
+    EBS_CSI = "aws-ebs-csi-driver"
+
+
+class Join(Section):
+    """What a machine needs to know to join an existing cluster."""
+
+    endpoint: Annotated[str, Field(max_length=255, pattern=r"^https://[^\s/]+$")]
+    """The API server's address, as the machines reach it."""
+    certificate_authority: Annotated[str, Field(min_length=1, max_length=8192, pattern=r"^[A-Za-z0-9+/=]+$")]
+    """The API server's certificate authority, as base64."""
+    service_cidr: Cidr
+    """The addresses of the cluster's Services."""
+    security_group_ids: Annotated[tuple[SecurityGroupId, ...], Field(max_length=4)] = ()
+    """Security groups that let machines and control plane talk."""
+
+
+class Existing(Section):
+    """A cluster that is there already."""
+
+    kubeconfig: SecretName | None = None
+    """The key of sluice:secrets that holds a kubeconfig. Default: the kubeconfig of who runs Pulumi."""
+    context: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    """The context in it. Default: its current one."""
+    eks_cluster: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    """Its name, where it is a cluster of EKS with access entries: machines and runtime then get their rights there."""
+    join: Join | None = None
+    """What machines need to know to join; needed with nodePools."""
+
+
+class NodeImage(Section):
+    """The image of nodes: EKS' own, of Amazon Linux 2023."""
+
+    release: Annotated[str, Field(pattern=r"^1\.[0-9]{2}\.[0-9]+-20[0-9]{6}$")]
+    """Its release, pinned, such as 1.36.2-20261101: a preview never changes by itself."""
+
+
+class Monitoring(Section):
+    """Dashboards and alerts."""
+
+    dashboards: bool = True
+    """Whether to install the dashboard and alert rules, as ConfigMaps."""
+    grafana_url: Annotated[str, Field(max_length=255, pattern=r"^https?://[^\s]+$")] | None = None
+    """Where Grafana is, for the dashboard's address among the stack's outputs."""
+    prometheus_operator: bool = False
+    """Whether the Prometheus operator is there: the alert rules then are a PrometheusRule."""
+
+
+class Cluster(Objects):
+    """A cluster and everything in it."""
+
+    name: Annotated[str, Field(max_length=NAME_MAX, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")] | None = None
+    """The cluster's name in AWS. Default: <stack>-<key>."""
+    kubernetes_version: KubernetesVersion
+    """Its Kubernetes, such as "1.36", which is the oldest that will do. In quotes: a bare 1.40 is read as 1.4."""
+    existing: Existing | None = None
+    """Given: the cluster is there already, and no control plane is made."""
+    network: Network | None = None
+    """Where nodes live. Needed for a new cluster, and for nodePools."""
+    endpoint: Endpoint = Endpoint()
+    """From where the API server can be reached."""
+    logs: Logs = Logs()
+    """The control plane's logs."""
+    access: Access = Access()
+    """Who may use the cluster, by IAM."""
+    addons: Annotated[dict[AddonName, Addon], Field(max_length=8)] = {}
+    """Versions of EKS' add-ons; all of them are always installed on a new cluster."""
+    node_image: NodeImage | None = None
+    """The image of nodes. Needed with nodePools, unless each has an image of its own."""
+    node_pools: NodePools = {}
+    """Machines by pool."""
+    autoscaler: Autoscaler = Autoscaler()
+    """The runtime, and who scales the nodes."""
+    monitoring: Monitoring = Monitoring()
+    """Dashboards and alerts."""
+    destroy_custom_resources: bool = False
+    """true: destroying the stack also removes the definitions, and with them all objects of their kinds. Otherwise
+    they stay on an existing cluster."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from self._version()
+        yield from self._new_cluster() if self.existing is None else self._existing_cluster(self.existing)
+        yield from self._nodes()
+        yield from checks.references(self)
+
+    def _version(self) -> Iterator[Problem]:
+        minor = int(self.kubernetes_version.removeprefix("1."))
+        oldest = version.MINIMUM_KUBERNETES[1]
+        if minor < oldest:
+            yield Problem(
+                path=("kubernetesVersion",), value=self.kubernetes_version, message=f'must be "1.{oldest}" or newer'
+            )
+        release = self.node_image.release if self.node_image else None
+        if release and not release.startswith(f"{self.kubernetes_version}."):
+            yield Problem(
+                path=("nodeImage", "release"),
+                value=release,
+                message=f"must be a release of kubernetesVersion, {self.kubernetes_version}",
+            )
+
+    def _new_cluster(self) -> Iterator[Problem]:
+        if self.network is None:
+            yield absent("network", message="must be given for a new cluster: {cidr} or {vpcId, subnetIds}")
+        elif self.network.subnet_ids is not None and len(self.network.subnet_ids) < 2:
+            yield Problem(
+                path=("network", "subnetIds"),
+                value=self.network.subnet_ids,
+                message="must name subnets of two zones at least, or EKS makes no cluster",
+            )
+        yield from checks.services_pool(self)
+
+    def _existing_cluster(self, existing: Existing) -> Iterator[Problem]:
+        if self.node_pools and existing.join is None:
+            yield absent("existing", "join", message="must be given with nodePools: what machines need to join")
+        if self.node_pools and self.network is None:
+            yield absent("network", message="must be given with nodePools: {cidr} or {vpcId, subnetIds}")
+        for field in ("endpoint", "logs", "addons"):
+            if field in self.model_fields_set:
+                yield Problem(path=(field,), message="goes with a new cluster, not with existing", has_value=False)
+        if existing.eks_cluster is None and "access" in self.model_fields_set:
+            yield Problem(path=("access",), message="needs existing.eksCluster", has_value=False)
+
+    def _nodes(self) -> Iterator[Problem]:
+        for name, pool in self.node_pools.items():
+            if pool.image is None and self.node_image is None:
+                yield absent("nodeImage", message=f"must be given: node pool {name} has no image of its own")
+                break
+        for name, pool in self.node_pools.items():
+            yield from checks.node_pool(name, pool)
+
+
+ClusterKey = Annotated[DnsLabel, Field(max_length=32)]

@@ -1,0 +1,114 @@
+"""Node pools: which machines, where, how many. Each becomes one Auto Scaling group per zone and type, and one pool."""
+
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from autoscaler.api.resources.pools import (
+    CapacityType,
+    InstanceTypeName,
+    PoolLimits,
+    PoolName,
+    PoolTag,
+    ZoneName,
+)
+from autoscaler.api.resources.types import Count, DnsName, Labels, LabelValue, Seconds, Taint
+from components.config.base import ImageId, Problem, Section, SecurityGroupId
+
+SERVICES: Final = "k8s-services"
+"""The node type on which the runtime and the cluster's own services run."""
+
+Zones = Annotated[
+    Annotated[Literal["all"], Tag("<all>")]
+    | Annotated[Annotated[tuple[ZoneName, ...], Field(min_length=1, max_length=16)], Tag("<list>")],
+    Discriminator(lambda value: "<all>" if isinstance(value, str) else "<list>"),
+]
+"""`all`: every zone of the region that offers the type; or a list of zones."""
+
+
+class RootVolume(Section):
+    """A node's disk: encrypted, gp3."""
+
+    size_gib: Annotated[int, Field(ge=8, le=16_384)] = 50
+    """Its size."""
+    iops: Annotated[int, Field(ge=3000, le=80_000)] = 3000
+    """Operations a second."""
+    throughput_mib: Annotated[int, Field(ge=125, le=2000)] = 125
+    """MiB a second."""
+
+
+class PoolImage(Section):
+    """The machine image of a pool, where it is not the cluster's nodeImage."""
+
+    image_id: ImageId | None = None
+    """An image of your own, made like EKS' own for Amazon Linux 2023 (nodeadm)."""
+    pipeline: DnsName | None = None
+    """The newest image of this pipeline of sluice:machineImages (Debian)."""
+
+    def problems(self) -> Iterator[Problem]:
+        if (self.image_id is None) == (self.pipeline is None):
+            yield Problem(path=(), message="give either imageId or pipeline", has_value=False)
+
+
+class NodePool(Section):
+    """Machines that are alike: one Auto Scaling group for each zone and instance type, and an InstancePool."""
+
+    node_type: Annotated[LabelValue, Field(min_length=1)]
+    """The nodes' label node.type, which pods choose by. k8s-services is where the cluster's own services run."""
+    instance_types: Annotated[tuple[InstanceTypeName, ...], Field(min_length=1, max_length=64)]
+    """Instance types; each has an Auto Scaling group in every zone. GPU and arm64 types get fitting images."""
+    zones: Zones = "all"
+    """all: every zone of the region that offers the type. Or a list of zones."""
+    min_per_group: Count = 0
+    """The smallest size of each Auto Scaling group."""
+    max_per_group: Annotated[Count, Field(ge=1)] = 10
+    """The largest size of each Auto Scaling group. The pool as a whole is limited by limits.maxActiveInstances."""
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+    """on-demand, or spot, which is cheaper and may be taken away."""
+    limits: PoolLimits = PoolLimits()
+    """How much of the pool may be used."""
+    enabled: bool = True
+    """Whether new instances may be asked for. What runs goes on either way."""
+    tags: Annotated[tuple[PoolTag, ...], Field(max_length=32)] = ()
+    """What these machines can do, as name or name=value. Nodes carry the label tag.sluice.dev/<name>."""
+    labels: Labels = {}
+    """More labels for the nodes."""
+    taints: Annotated[tuple[Taint, ...], Field(max_length=16)] = ()
+    """More taints for the nodes."""
+    instance_wide: bool = True
+    """true: every scope may use this pool. false: only the one scope that lists it."""
+    ephemeral: bool = False
+    """Destroy a machine after it has run a single pod."""
+    registration_timeout_seconds: Annotated[int, Field(ge=30, le=86_400)] = 900
+    """A machine that is not a Ready node this long after its launch is terminated."""
+    drain_seconds: Seconds = 3600
+    """How long to wait for running work when the pool is removed from the stack."""
+    provider_account: DnsName = "aws"
+    """The ProviderAccount whose machines these are."""
+    root_volume: RootVolume = RootVolume()
+    """The nodes' disk."""
+    image: PoolImage | None = None
+    """The machine image, where it is not the cluster's nodeImage."""
+    security_group_ids: Annotated[tuple[SecurityGroupId, ...], Field(max_length=4)] = ()
+    """More security groups for the nodes."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.min_per_group > self.max_per_group:
+            yield Problem(
+                path=("minPerGroup",),
+                value=self.min_per_group,
+                message=f"must not be more than maxPerGroup, which is {self.max_per_group}",
+            )
+        yield from _repeated("instanceTypes", self.instance_types)
+        if not isinstance(self.zones, str):
+            yield from _repeated("zones", self.zones)
+
+
+def _repeated(field: str, values: tuple[str, ...]) -> Iterator[Problem]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield Problem(path=(field, index), value=value, message="is given twice")
+
+
+NodePools = Annotated[dict[PoolName, NodePool], Field(max_length=64)]

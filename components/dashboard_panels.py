@@ -1,0 +1,213 @@
+"""The dashboard and the alert rules, as data. Pure.
+
+Every metric named here is one that the runtime has; a test holds the two to each other. Panels are laid out two in a
+row, in the order of the list. All numbers are of one runtime, told apart by its namespace.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+Dashboard = dict[str, Any]
+_WIDTH: Final = 12
+_HEIGHT: Final = 8
+_SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+_BUCKETS: Final = "rate(sluice_reconcile_duration_seconds_bucket{$of}[5m])"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A graph: queries in PromQL, where $of stands for the labels of the runtime that is looked at."""
+
+    title: str
+    description: str
+    queries: tuple[tuple[str, str], ...]
+    """Each a query and the legend of its lines."""
+    unit: str = "short"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """A rule: what must hold for how long before somebody is told, and what they should do."""
+
+    name: str
+    expression: str
+    after: str
+    severity: str
+    summary: str
+    action: str
+
+
+PANELS: Final = (
+    Panel(
+        title="Who leads",
+        description="Replicas that act, by Lease. Always one; none for a few seconds when a leader goes.",
+        queries=(("sum by (lease) (sluice_leader{$of})", "{{lease}}"),),
+    ),
+    Panel(
+        title="Versions",
+        description="Replicas by the version that runs.",
+        queries=(("count by (version) (sluice_build_info{$of})", "{{version}}"),),
+    ),
+    Panel(
+        title="Longest wait for a cycle",
+        description="How long the oldest change has waited for its controller. Only who leads takes changes up, so the "
+        "leader's number is the smallest.",
+        queries=(("min by (controller) (sluice_queue_age_seconds{$of})", "{{controller}}"),),
+        unit="s",
+    ),
+    Panel(
+        title="Cycles: 99 of 100 take at most",
+        description="How long cycles take, by controller.",
+        queries=((f"histogram_quantile(0.99, sum by (le, controller) ({_BUCKETS}))", "{{controller}}"),),
+        unit="s",
+    ),
+    Panel(
+        title="Cycles",
+        description="Cycles a second, by controller and outcome.",
+        queries=(
+            (
+                "sum by (controller, outcome) (rate(sluice_reconcile_duration_seconds_count{$of}[5m]))",
+                "{{controller}} {{outcome}}",
+            ),
+        ),
+        unit="ops",
+    ),
+    Panel(
+        title="Writes to the API server",
+        description="Writes a second, by kind, verb and outcome.",
+        queries=(
+            (
+                "sum by (kind, verb, outcome) (rate(sluice_writes_total{$of}[5m]))",
+                "{{verb}} {{kind}} {{outcome}}",
+            ),
+        ),
+        unit="ops",
+    ),
+    Panel(
+        title="Watches that began anew",
+        description="Watches that broke, or lists that had to be made again, an hour.",
+        queries=(("sum by (kind) (increase(sluice_watch_restarts_total{$of}[1h]))", "{{kind}}"),),
+    ),
+    Panel(
+        title="Events not sent",
+        description="Events about objects that could not be sent, an hour.",
+        queries=(("sum by (lease) (increase(sluice_events_dropped_total{$of}[1h]))", "{{lease}}"),),
+    ),
+)
+
+ALERTS: Final = (
+    Alert(
+        name="SluiceNobodyLeads",
+        expression="sum by (lease) (sluice_leader{$of}) < 1 or absent(sluice_build_info{$of})",
+        after="5m",
+        severity="critical",
+        summary="No replica acts: nothing is scaled, admitted or cleaned up.",
+        action="Look at the runtime's pods and their logs; /readyz says what is missing.",
+    ),
+    Alert(
+        name="SluiceTwoLead",
+        expression="sum by (lease) (sluice_leader{$of}) > 1",
+        after="1m",
+        severity="critical",
+        summary="Two replicas believe that they hold Lease {{ $labels.lease }}.",
+        action="Look for a node whose clock stands still; delete the pod on it.",
+    ),
+    Alert(
+        name="SluiceCyclesFail",
+        expression='sum by (controller) (rate(sluice_reconcile_duration_seconds_count{$of,outcome="failed"}[10m])) > 0',
+        after="15m",
+        severity="warning",
+        summary="Cycles of controller {{ $labels.controller }} fail.",
+        action="The runtime's log has the reason under cycle_failed.",
+    ),
+    Alert(
+        name="SluiceFallsBehind",
+        expression="min by (controller) (sluice_queue_age_seconds{$of}) > 60",
+        after="5m",
+        severity="warning",
+        summary="Changes wait for controller {{ $labels.controller }} for over a minute.",
+        action="Give the runtime more CPU, or see in its log what a cycle waits for.",
+    ),
+    Alert(
+        name="SluiceWatchesBreak",
+        expression="sum by (kind) (increase(sluice_watch_restarts_total{$of}[15m])) > 10",
+        after="15m",
+        severity="warning",
+        summary="The watch of {{ $labels.kind }} breaks again and again.",
+        action="See whether the API server is overloaded, or the kind's definition has gone.",
+    ),
+)
+
+
+def uid(cluster: str) -> str:
+    """Name the dashboard in Grafana's addresses, which take 40 characters."""
+    return f"sluice-{cluster}"[:40]
+
+
+def url(grafana: str, cluster: str) -> str:
+    """Return the dashboard's address."""
+    return f"{grafana.rstrip('/')}/d/{uid(cluster)}"
+
+
+def dashboard(cluster: str, namespace: str) -> Dashboard:
+    """Write the dashboard of one runtime."""
+    return {
+        "uid": uid(cluster),
+        "title": f"Sluice: {cluster}",
+        "tags": ["sluice"],
+        "schemaVersion": 39,
+        "editable": False,
+        "refresh": "30s",
+        "time": {"from": "now-6h", "to": "now"},
+        "templating": {
+            "list": [{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}]
+        },
+        "panels": [_panel(index, panel, namespace) for index, panel in enumerate(PANELS)],
+    }
+
+
+def rule_groups(namespace: str) -> list[dict[str, Any]]:
+    """Write the alert rules of one runtime, as Prometheus and its operator both read them."""
+    return [{"name": "sluice", "rules": [_rule(alert, namespace) for alert in ALERTS]}]
+
+
+def text(value: object) -> str:
+    """Write data as JSON, the same text for the same data."""
+    return json.dumps(value, indent=1, sort_keys=True)
+
+
+def _panel(index: int, panel: Panel, namespace: str) -> dict[str, Any]:
+    place = {"x": index % 2 * _WIDTH, "y": index // 2 * _HEIGHT, "w": _WIDTH, "h": _HEIGHT}
+    return {
+        "id": index + 1,
+        "type": "timeseries",
+        "title": panel.title,
+        "description": panel.description,
+        "datasource": _SOURCE,
+        "gridPos": place,
+        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
+        "targets": [
+            {
+                "refId": chr(ord("A") + number),
+                "expr": _of(query, namespace),
+                "legendFormat": legend,
+                "datasource": _SOURCE,
+            }
+            for number, (query, legend) in enumerate(panel.queries)
+        ],
+    }
+
+
+def _rule(alert: Alert, namespace: str) -> dict[str, Any]:
+    return {
+        "alert": alert.name,
+        "expr": _of(alert.expression, namespace),
+        "for": alert.after,
+        "labels": {"severity": alert.severity},
+        "annotations": {"summary": alert.summary, "description": alert.action},
+    }
+
+
+def _of(query: str, namespace: str) -> str:
+    return query.replace("$of", f'namespace="{namespace}"')

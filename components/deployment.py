@@ -1,0 +1,262 @@
+"""The runtime's objects in the cluster, from config to manifests. Pure: values in, plain data out.
+
+Everything that the process needs from its surroundings is written down in the Deployment: its command, the directory
+with its token, the namespace and its own name. So the very same command runs on any host, with the paths rewritten and
+with KUBERNETES_SERVICE_HOST and _PORT set, as a kubelet does.
+
+What the config gives is merged by its key (a variable's name, a volume's name, a mount's path) and wins: server-side
+apply takes no key twice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pulumi
+
+from autoscaler.api import keys, permissions
+from autoscaler.api.manifests import Manifest
+from components import specs
+from components.config.autoscaler import Autoscaler, Image, NodeScaler, PullPolicy
+from components.config.clusters import Cluster
+from components.config.node_pools import SERVICES
+from components.place import Place
+
+PORT: Final = 8080
+TOKEN_DIRECTORY: Final = "/var/run/secrets/sluice.dev/serviceaccount"  # noqa: S105  # where, not what
+SCRATCH: Final = "/tmp"  # noqa: S108  # the container's own
+COMMAND: Final = ("python", "-m", "autoscaler", "run")
+USER: Final = 65532
+GRACE_SECONDS: Final = 60
+"""The runtime ends within 10 s for its cycles, 5 for events, 5 for the writes of each Lease and 10 for the Leases."""
+RESTRICTED_POD: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+RESTRICTED_CONTAINER: Final = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_RESOURCES: Final = {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}}
+_SCRAPE: Final = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(PORT),
+    "prometheus.io/path": "/metrics",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the runtime's Deployment is made from."""
+
+    config: Cluster
+    place: Place
+    image: pulumi.Input[str]
+    interruption_queue: pulumi.Input[str] | None = None
+    """The URL of the stack's queue."""
+
+    @property
+    def autoscaler(self) -> Autoscaler:
+        return self.config.autoscaler
+
+
+def controllers(autoscaler: Autoscaler) -> tuple[str, ...]:
+    """Name the controllers that run: not capacity where the upstream cluster-autoscaler scales the nodes."""
+    native = autoscaler.node_scaler is NodeScaler.NATIVE
+    return tuple(name for name in permissions.CONTROLLERS if native or name != permissions.CAPACITY)
+
+
+def labels(autoscaler: Autoscaler) -> dict[str, str]:
+    """Return the labels of all objects of the runtime."""
+    return {**selector(autoscaler), **specs.STAMP}
+
+
+def selector(autoscaler: Autoscaler) -> dict[str, str]:
+    """Return the labels that its pods are found by, which cannot change."""
+    name = autoscaler.name_override or "sluice"
+    return {"app.kubernetes.io/name": name, "app.kubernetes.io/instance": autoscaler.name}
+
+
+def metadata(autoscaler: Autoscaler) -> Manifest:
+    """Return the metadata of an object of the runtime in its own namespace."""
+    return {"name": autoscaler.name, "namespace": autoscaler.namespace, "labels": labels(autoscaler)}
+
+
+def service_account(autoscaler: Autoscaler) -> Manifest:
+    """Return the ServiceAccount's metadata."""
+    account = autoscaler.service_account
+    return {
+        "name": autoscaler.service_account_name,
+        "namespace": autoscaler.namespace,
+        "labels": {**account.labels, **labels(autoscaler)},
+        "annotations": account.annotations,
+    }
+
+
+def spec(around: Surroundings) -> Manifest:
+    """Write the Deployment's spec."""
+    autoscaler = around.autoscaler
+    pod = autoscaler.pod
+    return {
+        "replicas": autoscaler.replicas,
+        "revisionHistoryLimit": 3,
+        "selector": {"matchLabels": selector(autoscaler)},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+        "template": {
+            "metadata": {
+                "labels": {**pod.labels, **labels(autoscaler)},
+                "annotations": {**_SCRAPE, **pod.annotations},
+            },
+            "spec": _pod(around),
+        },
+    }
+
+
+def disruption_budget(autoscaler: Autoscaler) -> Manifest | None:
+    """Write the budget's spec; None for a single replica, whose node could then never be drained."""
+    if autoscaler.replicas < 2:
+        return None
+    return {
+        "maxUnavailable": 1,
+        "selector": {"matchLabels": selector(autoscaler)},
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
+
+
+def network_policy(autoscaler: Autoscaler) -> Manifest:
+    """Let nothing in but health checks and scrapes.
+
+    What goes out stays open: besides DNS, the API server and AWS, the runtime asks the queues of worker pools, and
+    those are wherever their users say.
+    """
+    return {
+        "podSelector": {"matchLabels": selector(autoscaler)},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
+    }
+
+
+def service(autoscaler: Autoscaler) -> Manifest:
+    """Write the spec of the Service for metrics and pages."""
+    return {
+        "selector": selector(autoscaler),
+        "ports": [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}],
+    }
+
+
+def environment(around: Surroundings) -> list[Manifest]:
+    """Return the container's variables, those of the config last."""
+    autoscaler = around.autoscaler
+    ours: list[Manifest] = [
+        {"name": "SLUICE_NAMESPACE", **_field("metadata.namespace")},
+        {"name": "SLUICE_POD_NAME", **_field("metadata.name")},
+        {"name": "SLUICE_TOKEN_DIRECTORY", "value": TOKEN_DIRECTORY},
+        {"name": "SLUICE_IDENTITY", "value": autoscaler.identity or autoscaler.name},
+        {"name": "SLUICE_CONTROLLERS", "value": _chosen(autoscaler)},
+        {"name": "SLUICE_OBSERVE", "value": _word(autoscaler.observe)},
+        {"name": "SLUICE_DEFAULT_CLASS", "value": _word(autoscaler.default_class)},
+        {"name": "SLUICE_SCOPE", "value": str(autoscaler.scope)},
+        {"name": "SLUICE_CLUSTER", "value": around.place.cluster},
+        {"name": "AWS_REGION", "value": around.place.region},
+    ]
+    if autoscaler.class_name is not None:
+        ours.append({"name": "SLUICE_CLASS_NAME", "value": autoscaler.class_name})
+    if around.interruption_queue is not None:
+        ours.append({"name": "SLUICE_INTERRUPTION_QUEUE", "value": around.interruption_queue})
+    given = [specs.declared(one) for one in autoscaler.container.env]
+    return _merged("name", ours, given)
+
+
+def _pod(around: Surroundings) -> Manifest:
+    autoscaler = around.autoscaler
+    pod = autoscaler.pod
+    return {
+        "serviceAccountName": autoscaler.service_account_name,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "nodeSelector": {keys.NODE_TYPE: SERVICES} if pod.node_selector is None else pod.node_selector,
+        "securityContext": {**RESTRICTED_POD, "runAsUser": USER, "runAsGroup": USER}
+        if pod.security_context is None
+        else pod.security_context,
+        "topologySpreadConstraints": [_spread(autoscaler, key) for key in (keys.ZONE, _HOSTNAME)],
+        "tolerations": [specs.declared(one) for one in pod.tolerations],
+        **({} if pod.affinity is None else {"affinity": pod.affinity}),
+        **_pull_secrets(autoscaler),
+        "containers": [_container(around)],
+        "volumes": _merged("name", [_token_volume(), {"name": "sluice-tmp", "emptyDir": {}}], pod.volumes),
+    }
+
+
+def _container(around: Surroundings) -> Manifest:
+    container = around.autoscaler.container
+    mounts: list[Manifest] = [
+        {"name": "sluice-token", "mountPath": TOKEN_DIRECTORY, "readOnly": True},
+        {"name": "sluice-tmp", "mountPath": SCRATCH},
+    ]
+    return {
+        "name": "sluice",
+        "image": around.image,
+        "imagePullPolicy": str(container.image.pull_policy or _pull_policy(container.image)),
+        "command": list(COMMAND),
+        "env": environment(around),
+        **({"envFrom": list(container.env_from)} if container.env_from else {}),
+        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "resources": _RESOURCES if container.resources is None else container.resources,
+        "securityContext": RESTRICTED_CONTAINER if container.security_context is None else container.security_context,
+        "startupProbe": {**_probe("/healthz"), "periodSeconds": 2, "failureThreshold": 60},
+        "livenessProbe": {**_probe("/healthz"), "periodSeconds": 10, "failureThreshold": 6},
+        "readinessProbe": {**_probe("/readyz"), "periodSeconds": 5, "failureThreshold": 3},
+        "volumeMounts": _merged("mountPath", mounts, container.volume_mounts),
+    }
+
+
+def _probe(path: str) -> Manifest:
+    return {"httpGet": {"path": path, "port": "http"}, "timeoutSeconds": 5}
+
+
+def _spread(autoscaler: Autoscaler, key: str) -> Manifest:
+    """Spread the replicas, but never keep one from starting: on one node there is nowhere else to go."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": selector(autoscaler)},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+
+
+def _token_volume() -> Manifest:
+    sources: list[Manifest] = [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+    ]
+    return {"name": "sluice-token", "projected": {"sources": sources}}
+
+
+def _pull_secrets(autoscaler: Autoscaler) -> Manifest:
+    named = [{"name": secret.name} for secret in autoscaler.image_pull_secrets]
+    return {"imagePullSecrets": named} if named else {}
+
+
+def _pull_policy(image: Image) -> PullPolicy:
+    """Ask each time for a tag that a push can change; what has a digest, or is built here, never changes."""
+    return PullPolicy.ALWAYS if image.repository and not image.digest else PullPolicy.IF_NOT_PRESENT
+
+
+def _chosen(autoscaler: Autoscaler) -> str:
+    off = [f"-{name}" for name in permissions.CONTROLLERS if name not in controllers(autoscaler)]
+    return ",".join(["*", *off])
+
+
+def _field(path: str) -> Manifest:
+    return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _word(truth: bool) -> str:  # noqa: FBT001  # the truth is what it is about
+    return "true" if truth else "false"
+
+
+def _merged(key: str, ours: Sequence[Manifest], given: Iterable[Mapping[str, Any]]) -> list[Manifest]:
+    """Put the config's entries after ours, and in the place of those with the same key."""
+    return list({one[key]: dict(one) for one in (*ours, *given)}.values())

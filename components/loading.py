@@ -1,0 +1,94 @@
+"""From raw config to everything the components need, or to one error that lists all that is wrong."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from components import grid, offerings, subnets
+from components.config import problems, reading
+from components.config.base import Problem
+from components.config.clusters import Cluster
+from components.config.reading import Raw, Stack
+
+OFFERINGS: Final = Path(__file__).parent.parent / "stacks" / "offerings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A stack whose config is right, with the node groups of its clusters."""
+
+    stack: Stack
+    grids: Mapping[str, grid.Grid]
+    """By cluster key."""
+    zones: Mapping[str, str]
+    """The region's zones with their ids; empty where no cluster has a node pool."""
+
+    def control_plane_zones(self, key: str) -> tuple[str, ...]:
+        """Name the zones in which a new cluster's control plane stands; none for a cluster that is there."""
+        cluster = self.stack.config.clusters[key]
+        return subnets.control_plane_zones(_with_subnets(cluster, self.zones)) if cluster.existing is None else ()
+
+    @property
+    def groups(self) -> int:
+        """How many node groups there are in all clusters."""
+        return sum(len(one.groups) for one in self.grids.values())
+
+
+def load(raw: Raw, directory: Path = OFFERINGS) -> Loaded:
+    """Check everything before anything is made; raise ConfigError with every problem."""
+    examined = reading.examine(raw)
+    found = list(examined.problems)
+    offered = _offerings(raw, examined.clusters, found, directory)
+    grids = {key: _grid(raw, key, cluster, offered) for key, cluster in examined.clusters.items()}
+    found += [_under(key, one) for key, made in grids.items() for one in made.problems]
+    found += _control_planes(examined.clusters, offered)
+    if examined.config is not None:
+        over = grid.quota(sum(len(one.groups) for one in grids.values()), examined.config.asg_quota)
+        found += [over] if over else []
+    if found or examined.config is None:
+        raise problems.ConfigError(found)
+    stack = Stack(name=raw.stack, region=str(raw.region), config=examined.config)
+    return Loaded(stack=stack, grids=grids, zones=offered.zones if offered else {})
+
+
+def _offerings(
+    raw: Raw, clusters: Mapping[str, Cluster], found: list[Problem], directory: Path
+) -> offerings.Offerings | None:
+    """Read what the region offers, if anybody needs to know."""
+    if not isinstance(raw.region, str) or not any(cluster.node_pools for cluster in clusters.values()):
+        return None
+    try:
+        return offerings.load(raw.region, directory)
+    except offerings.OfferingsError as error:
+        found.append(Problem(path=("aws:region",), value=raw.region, message=str(error)))
+        return None
+
+
+def _grid(raw: Raw, key: str, cluster: Cluster, offered: offerings.Offerings | None) -> grid.Grid:
+    if offered is None:
+        return grid.Grid(groups=())
+    tags = raw.values.get("tags")
+    return grid.plan(
+        cluster.name or f"{raw.stack}-{key}", cluster, offered, tags=tags if isinstance(tags, Mapping) else {}
+    )
+
+
+def _control_planes(clusters: Mapping[str, Cluster], offered: offerings.Offerings | None) -> Iterator[Problem]:
+    """Refuse a new cluster whose control plane would have no two zones to stand in."""
+    for key, cluster in clusters.items():
+        if cluster.existing is None and cluster.network is not None and offered is not None:
+            try:
+                subnets.control_plane_zones(_with_subnets(cluster, offered.zones))
+            except subnets.SubnetError as error:
+                yield Problem(path=("clusters", key, "network"), message=str(error), has_value=False)
+
+
+def _with_subnets(cluster: Cluster, zones: Mapping[str, str]) -> dict[str, str]:
+    """Return the zones in which the cluster can have a subnet: all of them in a network of its own."""
+    given = cluster.network.subnet_ids if cluster.network else None
+    return {zone: known for zone, known in zones.items() if given is None or zone in given}
+
+
+def _under(cluster: str, one: Problem) -> Problem:
+    return Problem(path=("clusters", cluster, *one.path), value=one.value, message=one.message, has_value=one.has_value)

@@ -1,0 +1,140 @@
+"""Kubernetes roles, from the table of permissions to rules: the runtime's own, and those for people. Pure.
+
+The runtime gets what its controllers need and nothing else. People get two roles that Kubernetes adds to its own view,
+edit and admin. Bound in a namespace, these cannot reach kinds of the whole cluster: those are read by whoever has view
+for the whole cluster, and written by cluster administrators alone. What only the runtime writes, no role for people
+lets anybody write: a forged Workload or Instance would be forged quota or forged accounting.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from autoscaler.api import keys, permissions, resources, version
+from autoscaler.api.permissions import Where
+
+Rule = dict[str, Any]
+"""A rule of a Role or ClusterRole, as Kubernetes writes it."""
+
+VIEW: Final = "sluice-view"
+EDIT: Final = "sluice-edit"
+_AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
+_READ: Final = ("get", "list", "watch")
+_WRITE: Final = ("create", "delete", "deletecollection", "patch", "update")
+WRITTEN_BY_THE_RUNTIME: Final = (resources.Workload, resources.Instance, resources.MachineNodePool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeRoles:
+    """The runtime's rules by the place they hold in; a place without rules needs no role."""
+
+    cluster: tuple[Rule, ...]
+    """For a ClusterRole and its ClusterRoleBinding."""
+    own_namespace: tuple[Rule, ...]
+    """For a Role in the runtime's namespace."""
+    secret_namespaces: tuple[Rule, ...]
+    """For a Role in each namespace whose Secrets the runtime may read."""
+    kube_system: tuple[Rule, ...]
+    """For a Role in kube-system."""
+
+
+class PeopleRole(NamedTuple):
+    """A ClusterRole for people."""
+
+    labels: Mapping[str, str]
+    """They add it to Kubernetes' own roles."""
+    rules: tuple[Rule, ...]
+
+
+class _Right(NamedTuple):
+    """One verb on one resource, the smallest thing that can be granted."""
+
+    group: str
+    resource: str
+    verb: str
+    name: str
+    """Empty means objects of all names."""
+
+
+def runtime_roles(controllers: Iterable[str], *, workers_everywhere: bool) -> RuntimeRoles:
+    """Make the runtime's rules: merged, sorted, and nothing in a namespace that holds in the whole cluster anyway.
+
+    Args:
+        controllers: the controllers that run.
+        workers_everywhere: whether worker pools of all namespaces are handled (`scope: cluster`).
+    """
+    worker_scope = Where.CLUSTER if workers_everywhere else Where.OWN_NAMESPACE
+    rights: dict[Where, set[_Right]] = defaultdict(set)
+    for rule in permissions.kube_rules(controllers):
+        place = worker_scope if rule.where is Where.WORKER_SCOPE else rule.where
+        rights[place].update(_rights(rule))
+    everywhere = rights[Where.CLUSTER]
+    return RuntimeRoles(
+        cluster=_merged(everywhere),
+        own_namespace=_merged(rights[Where.OWN_NAMESPACE] - everywhere),
+        secret_namespaces=_merged(rights[Where.SECRET_NAMESPACES] - everywhere),
+        kube_system=_merged(rights[Where.KUBE_SYSTEM] - everywhere),
+    )
+
+
+def people_roles() -> Mapping[str, PeopleRole]:
+    """Make the ClusterRoles for people, by name."""
+    return {
+        VIEW: PeopleRole(labels=_labels("view", "edit", "admin"), rules=_merged(_view())),
+        EDIT: PeopleRole(labels=_labels("edit", "admin"), rules=_merged(_edit())),
+    }
+
+
+def _labels(*roles: str) -> dict[str, str]:
+    stamp = {"app.kubernetes.io/part-of": "sluice", keys.VERSION: version.VERSION}
+    return {**{f"{_AGGREGATE}{role}": "true" for role in roles}, **stamp}
+
+
+def _view() -> Iterable[_Right]:
+    for kind in resources.KINDS:
+        for resource in _resources(kind):
+            yield from (_Right(version.GROUP, resource, verb, "") for verb in _READ)
+
+
+def _edit() -> Iterable[_Right]:
+    for kind in resources.KINDS:
+        if kind.definition.namespaced and kind not in WRITTEN_BY_THE_RUNTIME:
+            plural = kind.definition.plural
+            yield from (_Right(version.GROUP, plural, verb, "") for verb in _WRITE)
+            if kind.definition.scale:
+                yield from (_Right(version.GROUP, f"{plural}/scale", verb, "") for verb in ("patch", "update"))
+
+
+def _resources(kind: type[resources.Resource]) -> Iterable[str]:
+    plural = kind.definition.plural
+    yield plural
+    if "status" in kind.model_fields:
+        yield f"{plural}/status"
+    if kind.definition.scale:
+        yield f"{plural}/scale"
+
+
+def _rights(rule: permissions.KubeRule) -> Iterable[_Right]:
+    for resource in rule.resources:
+        for verb in rule.verbs:
+            yield from (_Right(rule.group, resource, verb, name) for name in rule.resource_names or ("",))
+
+
+def _merged(rights: Iterable[_Right]) -> tuple[Rule, ...]:
+    """Write rights as few rules: first the verbs of each resource, then the resources with equal verbs."""
+    verbs: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for right in rights:
+        verbs[right.group, right.name, right.resource].add(right.verb)
+    together: dict[tuple[str, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (group, name, resource), allowed in sorted(verbs.items()):
+        together[group, name, tuple(sorted(allowed))].append(resource)
+    return tuple(
+        {
+            "apiGroups": [group],
+            "resources": names,
+            **({"resourceNames": [name]} if name else {}),
+            "verbs": list(allowed),
+        }
+        for (group, name, allowed), names in sorted(together.items())
+    )

@@ -1,0 +1,240 @@
+"""One cluster of the stack, whole: from its network to the objects in it, each after what it needs.
+
+The order is that of the design: cluster, access entries, networking add-ons, services' groups, the services' add-ons,
+definitions, the runtime's rights, its Deployment, admission policies, custom resources. Going, it is the reverse.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+from components import (
+    addons,
+    admission_policies,
+    cluster,
+    cluster_autoscaler,
+    custom_resources,
+    dashboards,
+    gpu,
+    grid,
+    image,
+    interruptions,
+    network,
+    node_pool,
+    runtime,
+)
+from components.config.autoscaler import NodeScaler
+from components.config.clusters import Cluster
+from components.config.node_pools import SERVICES
+from components.loading import Loaded
+from components.place import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteArgs:
+    """Which cluster of the stack."""
+
+    loaded: Loaded
+    key: str
+    image_parameters: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Where the machine images of the stack's pipelines are told, by pipeline."""
+
+    @property
+    def config(self) -> Cluster:
+        return self.loaded.stack.config.clusters[self.key]
+
+
+class Site(pulumi.ComponentResource):
+    """A cluster and everything in it."""
+
+    def __init__(self, name: str, args: SiteArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("sluice:index:Site", name, None, opts)
+        self._name, self._args, self._config = name, args, args.config
+        self._place = Place.of(args.loaded.stack, args.key)
+        self._grid = args.loaded.grids[args.key]
+        self._ready: Sequence[pulumi.Resource] = ()
+        self._child = pulumi.ResourceOptions(parent=self)
+        self._network = self._make_network()
+        self._access = self._make_cluster()
+        pools = self._make_pools()
+        definitions = self._make_definitions()
+        namespaces = self._make_namespaces()
+        running = self._make_runtime(namespaces, after=[*definitions, *self._ready])
+        policies = self._make_policies(after=[*definitions, running.deployment])
+        self._make_node_scaler()
+        self._make_gpu_support()
+        self._dashboard_url = self._make_dashboards(running)
+        self._make_objects(
+            pools,
+            {**namespaces, self._config.autoscaler.namespace: running.namespace},
+            after=[*definitions, running.deployment, *policies],
+        )
+        self.register_outputs(self.outputs)
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """What a person needs to know of the cluster."""
+        return {
+            "name": self._place.cluster,
+            "kubeconfigCommand": self._access.kubeconfig_command,
+            "dashboardUrl": self._dashboard_url,
+            "autoScalingGroups": grid.table(self._grid.groups),
+        }
+
+    def _make_network(self) -> network.Network | None:
+        if self._config.network is None:
+            return None
+        args = network.NetworkArgs(
+            place=self._place,
+            config=self._config.network,
+            zones=self._grid.zones(),
+            control_plane_zones=self._args.loaded.control_plane_zones(self._args.key),
+        )
+        return network.Network(self._name, args, self._child)
+
+    def _make_cluster(self) -> cluster.Access:
+        place, config, existing = self._place, self._config, self._config.existing
+        if existing is not None:
+            known = cluster.ExistingClusterArgs(place=place, config=config, existing=existing)
+            return cluster.ExistingCluster(self._name, known, self._child).access
+        if self._network is None:
+            raise ValueError(f"cluster {place.cluster}: a new cluster needs a network")
+        args = cluster.EksClusterArgs(place=place, config=config, network=self._network)
+        return cluster.EksCluster(self._name, args, self._child).access
+
+    def _make_pools(self) -> dict[str, Sequence[pulumi.Resource]]:
+        """Make the services' pools, then what they carry, then the others; return each one's groups."""
+        network_made, pools = self._network, self._config.node_pools
+        if network_made is None or not pools:
+            return {}
+        role = cluster.NodeRole(
+            f"{self._name}-nodes", cluster.NodeRoleArgs(place=self._place, access=self._access), self._child
+        )
+        networking = self._make_addons(addons.NetworkingAddons, "networking", after=self._access.ready)
+        services = [key for key, pool in pools.items() if pool.node_type == SERVICES]
+        groups = {
+            key: self._make_pool(key, network_made, role, after=networking)
+            for key in (*services, *(key for key in pools if key not in services))
+        }
+        carrying = [group for key in services for group in groups[key]]
+        self._ready = [*carrying, *self._make_addons(addons.ServicesAddons, "services", after=[*networking, *carrying])]
+        return groups
+
+    def _make_pool(
+        self, key: str, made: network.Network, role: cluster.NodeRole, *, after: Sequence[pulumi.Resource]
+    ) -> Sequence[pulumi.Resource]:
+        pool = self._config.node_pools[key]
+        pipeline = pool.image.pipeline if pool.image else None
+        args = node_pool.NodePoolArgs(
+            place=self._place,
+            pool_name=key,
+            config=pool,
+            groups=self._grid.of_pool(key),
+            access=self._access,
+            network=made,
+            node_role=role,
+            release=self._config.node_image.release if self._config.node_image else None,
+            image_parameter=self._args.image_parameters[pipeline] if pipeline else None,
+            alarms=self._args.loaded.stack.config.alarms,
+            after=after,
+        )
+        return node_pool.NodePool(f"{self._name}.{key}", args, self._child).ready
+
+    def _make_addons(
+        self,
+        kind: type[addons.NetworkingAddons] | type[addons.ServicesAddons],
+        suffix: str,
+        *,
+        after: Sequence[pulumi.Resource],
+    ) -> Sequence[pulumi.Resource]:
+        """Install add-ons on a new cluster; one that is there has its own."""
+        if self._config.existing is not None:
+            return ()
+        args = addons.AddonsArgs(place=self._place, access=self._access, versions=self._config.addons, after=after)
+        return kind(f"{self._name}-{suffix}", args, self._child).ready
+
+    def _make_definitions(self) -> Sequence[pulumi.Resource]:
+        args = custom_resources.DefinitionsArgs(
+            provider=self._access.definitions,
+            install_worker_pool=self._config.autoscaler.crds.install_worker_pool,
+            retain=not self._config.destroy_custom_resources,
+            after=self._access.ready,
+        )
+        return custom_resources.Definitions(f"{self._name}-definitions", args, self._child).made
+
+    def _make_namespaces(self) -> Mapping[str, pulumi.Resource]:
+        args = custom_resources.NamespacesArgs(
+            config=self._config, provider=self._access.kubernetes, after=self._access.ready
+        )
+        return custom_resources.Namespaces(f"{self._name}-namespaces", args, self._child).by_name
+
+    def _make_runtime(
+        self, namespaces: Mapping[str, pulumi.Resource], *, after: Sequence[pulumi.Resource]
+    ) -> runtime.Runtime:
+        queue = self._make_interruptions()
+        built = image.RuntimeImage(
+            f"{self._name}-image",
+            image.ImageArgs(place=self._place, config=self._config.autoscaler.container.image),
+            self._child,
+        )
+        args = runtime.RuntimeArgs(
+            config=self._config,
+            place=self._place,
+            access=self._access,
+            image=built.reference,
+            interruption_queue_url=queue.queue_url if queue else None,
+            interruption_queue_arn=queue.queue_arn if queue else None,
+            namespaces=namespaces,
+            after=after,
+        )
+        return runtime.Runtime(f"{self._name}-runtime", args, self._child)
+
+    def _make_interruptions(self) -> interruptions.Interruptions | None:
+        """Tell the runtime what happens to machines, where there are any that it scales."""
+        if not self._grid.groups or self._config.autoscaler.node_scaler is not NodeScaler.NATIVE:
+            return None
+        args = interruptions.InterruptionsArgs(place=self._place)
+        return interruptions.Interruptions(f"{self._name}-interruptions", args, self._child)
+
+    def _make_policies(self, *, after: Sequence[pulumi.Resource]) -> Sequence[pulumi.Resource]:
+        args = admission_policies.AdmissionPoliciesArgs(provider=self._access.kubernetes, after=after)
+        return admission_policies.AdmissionPolicies(f"{self._name}-policies", args, self._child).made
+
+    def _make_node_scaler(self) -> None:
+        if self._config.autoscaler.node_scaler is NodeScaler.CLUSTER_AUTOSCALER:
+            args = cluster_autoscaler.ClusterAutoscalerArgs(
+                config=self._config, place=self._place, access=self._access, after=self._ready
+            )
+            cluster_autoscaler.ClusterAutoscaler(f"{self._name}-cluster-autoscaler", args, self._child)
+
+    def _make_gpu_support(self) -> None:
+        if any(group.gpus for group in self._grid.groups):
+            gpu.GpuSupport(f"{self._name}-gpu", gpu.GpuSupportArgs(access=self._access, after=self._ready), self._child)
+
+    def _make_dashboards(self, running: runtime.Runtime) -> str | None:
+        if not self._config.monitoring.dashboards:
+            return None
+        args = dashboards.DashboardsArgs(
+            config=self._config, place=self._place, access=self._access, namespace=running.namespace
+        )
+        return dashboards.Dashboards(f"{self._name}-dashboards", args, self._child).url
+
+    def _make_objects(
+        self,
+        groups: Mapping[str, Sequence[pulumi.Resource]],
+        namespaces: Mapping[str, pulumi.Resource],
+        *,
+        after: Sequence[pulumi.Resource],
+    ) -> None:
+        args = custom_resources.CustomResourcesArgs(
+            config=self._config,
+            place=self._place,
+            provider=self._access.kubernetes,
+            grid=self._grid,
+            groups_by_pool=groups,
+            namespaces=namespaces,
+            after=after,
+        )
+        custom_resources.CustomResources(f"{self._name}-objects", args, self._child)

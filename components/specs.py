@@ -1,0 +1,100 @@
+"""What the stack declares, as metadata and specs of objects. Pure: config and node groups in, plain data out.
+
+A declared object is sent as the user wrote it: what was left out is left to the API server, which fills in defaults, so
+that a second up finds nothing to change. What the stack works out itself, such as a node pool's InstancePool, is sent
+whole.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import BaseModel
+
+from autoscaler.api import keys, version
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.node_groups import NodeGroupSpec
+from autoscaler.api.resources.accounts import Provider, ProviderAccountSpec
+from autoscaler.api.resources.pools import InstancePoolSpec, Specifications
+from components.config.autoscaler import WorkerScope
+from components.config.clusters import Cluster
+from components.config.node_pools import NodePool
+
+STAMP: Final = {"app.kubernetes.io/part-of": "sluice", keys.VERSION: version.VERSION}
+"""Labels of what the stack makes in a cluster."""
+DRAIN_MARGIN_SECONDS: Final = 900
+"""How much longer than its drainSeconds a pool's removal may take: evictions, and the instances' own end."""
+_POD_SECURITY: Final = "pod-security.kubernetes.io/"
+BASELINE: Final = "baseline"
+RESTRICTED: Final = "restricted"
+
+
+def declared(model: BaseModel) -> Manifest:
+    """Write a spec as the user gave it."""
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+
+
+def account(region: str) -> Manifest:
+    """Write the account that is always there: this region, under the runtime's own role."""
+    return _whole(ProviderAccountSpec(provider=Provider.AWS, region=region))
+
+
+def instance_pool(pool: NodePool, groups: Sequence[NodeGroupSpec]) -> Manifest:
+    """Write the InstancePool of a node pool, whose node groups are these."""
+    spec = InstancePoolSpec(
+        provider_account=pool.provider_account,
+        enabled=pool.enabled,
+        architectures=tuple(sorted({group.architecture for group in groups})),
+        tags=pool.tags,
+        specifications=Specifications(
+            instance_types=pool.instance_types,
+            zones=tuple(sorted({group.key.zone for group in groups})),
+            capacity_type=pool.capacity_type,
+            node_type=pool.node_type,
+        ),
+        instance_wide=pool.instance_wide,
+        ephemeral=pool.ephemeral,
+        limits=pool.limits,
+        registration_timeout_seconds=pool.registration_timeout_seconds,
+        drain_seconds=pool.drain_seconds,
+    )
+    return _whole(spec)
+
+
+def removal_seconds(drain_seconds: int) -> int:
+    """Return how long the removal of a pool may take."""
+    return drain_seconds + DRAIN_MARGIN_SECONDS
+
+
+def namespace_labels(cluster: Cluster, namespace: str) -> dict[str, str]:
+    """Return a namespace's labels: its scope, how much its pods may do, and what the config adds.
+
+    Worker pods are copies of their users' own templates, so where they run, baseline is what can be demanded; the
+    runtime's namespace is restricted where no workers run in it.
+    """
+    workloads = cluster.workload_namespaces()
+    own = namespace == cluster.autoscaler.namespace
+    has_workers = namespace in workloads or cluster.autoscaler.scope is WorkerScope.NAMESPACE
+    level = RESTRICTED if own and not has_workers else BASELINE
+    scope = workloads.get(namespace)
+    listed = cluster.namespaces.get(namespace)
+    return {
+        f"{_POD_SECURITY}enforce": level,
+        f"{_POD_SECURITY}enforce-version": f"v{cluster.kubernetes_version}",
+        **(listed.labels if listed else {}),
+        **({keys.SCOPE: scope} if scope else {}),
+    }
+
+
+def is_existing_namespace(cluster: Cluster, namespace: str) -> bool:
+    """Tell whether a namespace is there already, so that it is labelled only.
+
+    The runtime's own namespace is made by the stack unless the config says otherwise.
+    """
+    listed = cluster.namespaces.get(namespace)
+    if listed is not None and listed.existing is not None:
+        return listed.existing
+    return cluster.existing is not None and namespace != cluster.autoscaler.namespace
+
+
+def _whole(model: BaseModel) -> Manifest:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)

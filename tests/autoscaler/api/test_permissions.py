@@ -1,0 +1,187 @@
+"""The table of permissions: no wildcards, writes bound, and exactly what the engine's own calls need."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import NamedTuple
+
+import pytest
+
+from autoscaler.api import permissions, resources, version
+from autoscaler.api.permissions import AwsResource, Where
+from autoscaler.kube import election, events, kinds, objects, port
+from autoscaler.runtime import controllers, leadership, process
+from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cluster import SimulatedCluster, store
+from tests import builders
+from tests.autoscaler.kube.cluster import simulated
+
+NAMESPACE = "sluice"
+KUBE_RULES = [rule for rules in permissions.KUBE.values() for rule in rules]
+AWS_RULES = [rule for rules in permissions.AWS.values() for rule in rules]
+KUBE_VERBS = {"get", "list", "watch", "create", "patch", "delete"}
+
+
+@pytest.mark.accept("S6")
+@pytest.mark.parametrize("rule", KUBE_RULES, ids=str)
+def test_a_kubernetes_rule_names_all_it_grants(rule: permissions.KubeRule) -> None:
+    assert rule.resources
+    assert rule.verbs
+    assert set(rule.verbs) <= KUBE_VERBS
+    assert not any("*" in text for text in (rule.group, *rule.resources, *rule.resource_names))
+    assert len(set(rule.resources)) == len(rule.resources)
+
+
+@pytest.mark.accept("S6")
+@pytest.mark.parametrize("rule", AWS_RULES, ids=str)
+def test_an_aws_rule_names_its_actions_and_binds_its_writes(rule: permissions.AwsRule) -> None:
+    for action in rule.actions:
+        assert re.fullmatch("[a-z0-9]+:[A-Za-z]+", action)
+        if rule.resource is AwsResource.ANY:
+            assert re.match("[a-z0-9]+:(Describe|List)", action)
+
+
+@pytest.mark.accept("S6")
+def test_secrets_are_read_one_by_one_in_declared_namespaces_only() -> None:
+    rules = [rule for rule in KUBE_RULES if "secrets" in rule.resources]
+    assert rules
+    assert all(rule.verbs == ("get",) and rule.where is Where.SECRET_NAMESPACES for rule in rules)
+
+
+def test_kube_system_is_entered_by_name_only() -> None:
+    rules = [rule for rule in KUBE_RULES if rule.where is Where.KUBE_SYSTEM]
+    assert rules
+    assert all(rule.resource_names and rule.verbs == ("get",) for rule in rules)
+
+
+def test_kinds_of_ours_are_named_as_they_are_served() -> None:
+    served = {kind.definition.plural for kind in resources.KINDS}
+    named = {name for rule in KUBE_RULES if rule.group == version.GROUP for name in rule.resources}
+    assert {name.partition("/")[0] for name in named} == served
+    assert {name.partition("/")[2] for name in named} == {"", "status"}
+    assert "resourceflavors/status" not in named  # it has none
+
+
+def test_each_controller_adds_its_rules_to_the_engines() -> None:
+    assert permissions.kube_rules([]) == permissions.KUBE["engine"]
+    assert permissions.kube_rules(["capacity", "workers"]) == (
+        *permissions.KUBE["engine"],
+        *permissions.KUBE["workers"],
+        *permissions.KUBE["capacity"],
+    )
+    assert permissions.aws_rules(["workers"]) == permissions.AWS["workers"]
+
+
+def test_a_controller_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="workerz are no controllers: there are workers, admission"):
+        permissions.kube_rules(["workerz"])
+
+
+class Right(NamedTuple):
+    group: str
+    resource: str
+    verb: str
+    where: str
+
+
+class Recording:
+    """An API server that remembers which rights its caller needs."""
+
+    def __init__(self, api: port.Api) -> None:
+        self.used: set[Right] = set()
+        self._api = api
+
+    async def send(self, request: port.Request) -> port.Response:
+        self._note(request.method, request.path)
+        return await self._api.send(request)
+
+    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[Sequence[bytes], None]:
+        self._note("WATCH", path)
+        async for batch in self._api.watch(path, query):
+            yield batch
+
+    def _note(self, method: str, path: str) -> None:
+        found = re.fullmatch(
+            r"/(?:api|apis/(?P<group>[^/]+))/v1\w*(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>\w+)"
+            r"(?:/(?P<name>[^/]+))?(?:/(?P<sub>\w+))?",
+            path,
+        )
+        if not found:
+            assert path == "/version"  # every user may read that
+            return
+        verbs = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "WATCH": "watch"}
+        verb = verbs.get(method, "get" if found["name"] else "list")
+        resource = found["resource"] + (f"/{found['sub']}" if found["sub"] else "")
+        self.used.add(Right(found["group"] or "", resource, verb, found["namespace"] or "everywhere"))
+
+
+class Teller:
+    """A controller that watches worker pools and tells the same thing over and over."""
+
+    def __init__(self, footing: controllers.Footing) -> None:
+        self._footing = footing
+        footing.watch(kinds.custom(resources.WorkerPool), objects.custom(resources.WorkerPool), NAMESPACE)
+
+    async def reconcile(self, dirty: controllers.Dirty) -> float | None:
+        del dirty
+        where = events.Regarding(resource=kinds.PODS, key=objects.Key(NAMESPACE, "p"), uid="u")
+        self._footing.recorder.record(events.Event(regarding=where, reason="Told", message="again"))
+        return self._footing.clock.now() + 60
+
+
+async def run_for(cluster: SimulatedCluster, seconds: float) -> set[Right]:
+    """Run a replica with one controller, end it, and return what it needed."""
+    api, clock = Recording(cluster.client("a")), virtual_time.clock()
+    make = leadership.elector_maker(clock, namespace=NAMESPACE, identity="a", terms=election.Terms())
+    around = process.Surroundings(
+        api=api,
+        clock=clock,
+        leadership=leadership.InLoop(api, make),
+        plan=controllers.inline,
+        namespace=NAMESPACE,
+        identity="a",
+    )
+    running = process.Process(around, {"workers": process.Registration(lease="workers", build=Teller)})
+    task = asyncio.create_task(running.run())
+    await asyncio.sleep(seconds)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return api.used
+
+
+def granted(rules: Sequence[permissions.KubeRule]) -> set[Right]:
+    return {
+        Right(rule.group, resource, verb, "everywhere" if rule.where is Where.CLUSTER else NAMESPACE)
+        for rule in rules
+        for resource in rule.resources
+        for verb in rule.verbs
+    }
+
+
+async def cluster_with_an_unreadable_pool() -> SimulatedCluster:
+    cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=0.005)
+    cluster.install_definitions()
+    await cluster.settle()
+    cluster.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
+    pool = builders.resource("WorkerPool", name="old")
+    pool["metadata"]["namespace"] = NAMESPACE
+    kind = kinds.custom(resources.WorkerPool)
+    cluster.create(kind, pool)
+    old = cluster.server.store.find(kind, store.Key(NAMESPACE, "old"))
+    assert old is not None
+    old.object["spec"]["queue"]["interval"] = "10s"  # as if written before the rule
+    return cluster
+
+
+@pytest.mark.simulated
+@simulated
+async def test_the_engine_is_granted_exactly_what_it_calls() -> None:
+    cluster = await cluster_with_an_unreadable_pool()
+    used = await run_for(cluster, 300) | await run_for(cluster, 300)  # the second finds what the first left
+    workers = [
+        rule
+        for rule in permissions.KUBE["workers"]
+        if rule.resources in {("events",), ("workerpools",), ("workerpools/status",)}
+    ]
+    finalizer = {Right(version.GROUP, "workerpools", "patch", NAMESPACE)}  # the controller's own doing
+    assert used == granted([*permissions.KUBE["engine"], *workers]) - finalizer

@@ -1,0 +1,168 @@
+"""Every way a stack config can be wrong: one clear line each, with the path, the value and what is allowed."""
+# ruff: noqa: E501  # a table is read row by row
+
+from typing import Any
+
+import pytest
+
+from components.config import problems
+from tests.components import configs
+
+pytestmark = pytest.mark.accept("S3")
+
+
+def refusal(sluice: dict[str, Any], **place: Any) -> str:
+    with pytest.raises(problems.ConfigError) as caught:
+        configs.load(sluice, **place)
+    return str(caught.value)
+
+
+def in_cluster(**fields: Any) -> dict[str, Any]:
+    return configs.values(clusters={"bench": configs.cluster(**fields)})
+
+
+def in_pool(**fields: Any) -> dict[str, Any]:
+    return in_cluster(nodePools={"services": configs.SERVICES, "work": configs.pool(**fields)})
+
+
+POOL = "sluice:clusters.bench.nodePools.work"
+BENCH = "sluice:clusters.bench"
+CASES: list[tuple[str, dict[str, Any], str]] = [
+    ("unknown key", in_cluster(nodePool={}), f"{BENCH}.nodePool: unknown key; did you mean nodePools? known here: "),
+    ("unknown key of a spec", in_pool(limits={"maxActive": 1}), f"{POOL}.limits.maxActive: unknown key; did you mean "),
+    ("unknown top key", configs.values(cluster={}), "sluice:cluster: unknown key; did you mean clusters?"),
+    ("number in quotes", in_pool(minPerGroup="1"), f'{POOL}.minPerGroup = "1": must be a whole number, without quotes'),
+    ("nested number", in_pool(limits={"maxIdleSeconds": "9"}), f'{POOL}.limits.maxIdleSeconds = "9": must be a whole'),
+    ("bare version", in_cluster(kubernetesVersion=1.36), f"{BENCH}.kubernetesVersion = 1.36: must be text; put it in"),
+    ("old version", in_cluster(kubernetesVersion="1.35"), f'{BENCH}.kubernetesVersion = "1.35": must be "1.36" or newer'),
+    ("list for a map", in_cluster(nodePools=[]), f"{BENCH}.nodePools = []: must be a map"),
+    ("empty pool", in_pool(instanceTypes=[]), f"{POOL}.instanceTypes = []: must have at least 1 entries"),
+    ("type missing", in_cluster(nodePools={"work": {"nodeType": "x"}}), f"{POOL}.instanceTypes: must be given"),
+    ("no cluster", configs.values(clusters={}), "sluice:clusters = {}: must have at least 1 entries"),
+    ("type unknown", in_pool(instanceTypes=["c5.19xlarge"]), f'{POOL}.instanceTypes[0] = "c5.19xlarge": is offered nowhere'),
+    ("type close", in_pool(instanceTypes=["c5.19xlarge"]), "did you mean c5."),
+    ("zone misspelt", in_pool(zones=["eu-west-1z"]), f'{POOL}.zones[0] = "eu-west-1z": must be a zone of eu-west-1: eu-west-1a'),
+    ("zones word", in_pool(zones="every"), f"{POOL}.zones = \"every\": must be 'all', or a list"),
+    ("no zones", in_pool(zones=[]), f"{POOL}.zones = []: must have at least 1 entries"),
+    ("zone twice", in_pool(zones=["eu-west-1a", "eu-west-1a"]), f"{POOL}.zones[1]"),
+    ("min above max", in_pool(minPerGroup=3, maxPerGroup=2), f"{POOL}.minPerGroup = 3: must not be more than maxPerGroup, which is 2"),
+    ("negative min", in_pool(minPerGroup=-1), f"{POOL}.minPerGroup = -1: must be at least 0"),
+    ("negative limit", in_pool(limits={"maxActiveInstances": -1}), f"{POOL}.limits.maxActiveInstances = -1: must be at least 0"),
+    ("sum of min", in_pool(minPerGroup=1, limits={"maxActiveInstances": 2}), f"{POOL}.limits.maxActiveInstances = 2: must be at least 3"),
+    ("capacity type", in_pool(capacityType="sport"), f"{POOL}.capacityType = \"sport\": must be 'on-demand' or 'spot'"),
+    ("both scalers", in_cluster(autoscaler={"nodeScaler": ["native", "cluster-autoscaler"]}), f"{BENCH}.autoscaler.nodeScaler = "),
+    ("scaler word", in_cluster(autoscaler={"nodeScaler": "both"}), "must be 'native' or 'cluster-autoscaler'"),
+    ("worker scope", in_cluster(autoscaler={"scope": "galaxy"}), f"{BENCH}.autoscaler.scope = \"galaxy\": must be 'namespace' or 'cluster'"),
+    ("bad cidr", in_cluster(network={"cidr": "10.32.0.0/33"}), f'{BENCH}.network.cidr = "10.32.0.0/33": must be an IPv4 block'),
+    ("host bits", in_cluster(network={"cidr": "10.32.0.1/16"}), f"{BENCH}.network.cidr"),
+    ("cidr too small", in_cluster(network={"cidr": "10.32.0.0/24"}), "must be from /16 to /20"),
+    ("no network", in_cluster(network={}), f"{BENCH}.network: give either cidr"),
+    ("both networks", in_cluster(network={"cidr": "10.0.0.0/16", "vpcId": "vpc-12345678"}), f"{BENCH}.network: give either cidr"),
+    ("one subnet", in_cluster(network={"vpcId": "vpc-12345678", "subnetIds": {"eu-west-1a": "subnet-12345678"}}), "two zones at least"),
+    ("open endpoint", in_cluster(endpoint={"public": True}), f"{BENCH}.endpoint.allowedCidrs: must be given"),
+    ("release", in_cluster(nodeImage={"release": "latest"}), f'{BENCH}.nodeImage.release = "latest": must have the form'),
+    ("other release", in_cluster(nodeImage={"release": "1.37.0-20261101"}), "must be a release of kubernetesVersion, 1.36"),
+    ("no image", in_cluster(nodeImage=None), f"{BENCH}.nodeImage: must be given: node pool services"),
+    ("pool name", in_cluster(nodePools={"Work_er": configs.pool()}), f"{BENCH}.nodePools.Work_er: the name must have the form"),
+    ("no services", in_cluster(nodePools={"work": configs.pool()}), f"{BENCH}.nodePools: must have a pool with nodeType k8s-services"),
+    (
+        "services from zero",
+        in_cluster(nodePools={"services": {**configs.SERVICES, "minPerGroup": 0}}),
+        f"{BENCH}.nodePools.services.minPerGroup = 0: must be 1 or more",
+    ),
+    ("own label", in_pool(labels={"node.type": "x"}), f'{POOL}.labels.node.type = "x": is set by Sluice itself'),
+    ("own taint", in_pool(taints=[{"key": "sluice.dev/x", "effect": "NoSchedule"}]), f"{POOL}.taints[0].key"),
+    ("tag twice", in_pool(tags=["disk=1", "disk=2"]), f'{POOL}.tags[1] = "disk=2": gives tag disk a second time'),
+    ("tag form", in_pool(tags=["a b"]), f'{POOL}.tags[0] = "a b": must have the form'),
+    ("too many tags", in_pool(tags=[f"t{n}" for n in range(32)], labels={f"l{n}": "x" for n in range(16)}), f"{POOL}: makes "),
+    ("account", in_pool(providerAccount="other"), f'{POOL}.providerAccount = "other": must be one of providerAccounts: aws'),
+    ("image", in_pool(image={}), f"{POOL}.image: give either imageId or pipeline"),
+    ("pipeline", in_pool(image={"pipeline": "deb"}), f'{POOL}.image.pipeline = "deb": must be one of machineImages'),
+    ("money", in_pool(limits={"targetMaxCostPerMonth": 10}), "sluice:alarms: must name emails or snsTopicArns: pool work"),
+    ("exclusive", in_pool(instanceWide=False), f"{POOL}.instanceWide = false: needs exactly one scope"),
+    ("scope's pool", in_cluster(scopes={"a": {"pools": [{"name": "x"}]}}), f'{BENCH}.scopes.a.pools[0].name = "x": must be a pool'),
+    (
+        "two scopes",
+        in_cluster(scopes={"a": {"namespaces": ["n"]}, "b": {"namespaces": ["n"]}}),
+        f'{BENCH}.scopes.b.namespaces[0] = "n": is in scope a already',
+    ),
+    (
+        "flavor",
+        in_cluster(clusterQueues={"q": {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [
+            {"name": "f", "resources": [{"name": "cpu", "nominalQuota": "1"}]}]}]}}),
+        f'{BENCH}.clusterQueues.q.resourceGroups[0].flavors[0].name = "f": must be one of resourceFlavors; there are none',
+    ),
+    ("queue", in_cluster(localQueues={"n": {"q": {"clusterQueue": "c"}}}), f'{BENCH}.localQueues.n.q.clusterQueue = "c"'),
+    (
+        "unhandled worker pool",
+        in_cluster(workerPools={"n": {}}),
+        f"{BENCH}.workerPools.n: would be handled by nobody: autoscaler.scope is namespace",
+    ),
+    ("secret name", in_cluster(autoscaler={"imagePullSecrets": [{"name": "a", "value": "b"}]}), 'value = "b": must be a key of'),
+    ("no class", in_cluster(autoscaler={"defaultClass": False}), f"{BENCH}.autoscaler.className: must be given"),
+    ("service account", in_cluster(autoscaler={"serviceAccount": {"create": False}}), f"{BENCH}.autoscaler.serviceAccount.name"),
+    ("tag without image", in_cluster(autoscaler={"container": {"image": {"tag": "v1"}}}), "goes with repository"),
+    ("account id", configs.values(accountId="12"), 'sluice:accountId = "12": must have the form ^[0-9]{12}$'),
+    ("tag of aws", configs.values(tags={"aws:x": "y"}), "sluice:tags.aws:x: the name must not begin with aws:"),
+    ("log period", in_cluster(logs={"retentionDays": 31}), f"{BENCH}.logs.retentionDays = 31: must be one of 1, 3, 5"),
+    ("deb822", configs.values(machineImages={"d": {"baseImageId": "ami-12345678", "source": "deb http"}}), "deb822"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sluice", "want"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_what_is_wrong_is_said_with_its_place(sluice: dict[str, Any], want: str) -> None:
+    assert want in refusal(sluice)
+
+
+def test_the_default_config_is_right() -> None:
+    assert configs.load().stack.cluster_name("bench") == "test-bench"
+
+
+def test_all_problems_are_told_at_once_those_of_the_grid_included() -> None:
+    clusters = {
+        "one": configs.cluster(nodePools={"services": {**configs.SERVICES, "zones": ["eu-west-1z"]}}),
+        "two": configs.cluster(kubernetesVersion=1.36),
+    }
+    told = refusal(configs.values(clusters=clusters, accountId=123456789012), region=None)
+    assert told.startswith("the stack config has 3 problems; nothing was made:\n")  # no region, no grid
+    told = refusal(configs.values(clusters=clusters, accountId=123456789012))
+    want = (
+        "sluice:accountId = 123456789012",
+        "sluice:clusters.one.nodePools.services.zones[0]",
+        "two.kubernetesVersion",
+    )
+    assert all(one in told for one in want)
+
+
+@pytest.mark.accept("G5")
+def test_more_groups_than_the_quota_are_refused_before_anything_is_made() -> None:
+    told = refusal(configs.values(asgQuota=2))
+    assert "sluice:asgQuota = 2: the node pools make 3 Auto Scaling groups" in told
+
+
+@pytest.mark.parametrize("region", [None, 5, "europe"])
+def test_the_region_must_be_one(region: object) -> None:
+    assert "aws:region" in refusal(configs.values(), region=region)
+
+
+def test_a_region_without_offerings_is_refused_with_the_command_that_reads_them() -> None:
+    assert "make offerings REGION=ap-south-2" in refusal(configs.values(), region="ap-south-2")
+
+
+@pytest.mark.accept("S10")
+def test_secrets_outside_their_map_are_refused_and_not_shown() -> None:
+    hidden = in_cluster(autoscaler={"identity": {"secure": "v1:abc"}})
+    told = refusal(hidden, secret_keys=frozenset({"sluice:clusters"}))
+    assert "sluice:clusters: must not hold secrets: put them into sluice:secrets" in told
+
+
+def test_two_clusters_with_one_name_are_refused() -> None:
+    clusters = {"a": configs.cluster(name="test-b"), "b": configs.cluster()}
+    assert 'sluice:clusters.b.name = "test-b": is cluster a\'s name too' in refusal(configs.values(clusters=clusters))
+
+
+def test_pools_that_share_a_name_once_it_is_shortened_are_refused() -> None:
+    long = "w" * 56
+    pools = {"services": configs.SERVICES, f"{long}a": configs.pool(), f"{long}b": configs.pool()}
+    told = refusal(configs.values(clusters={"bench": configs.cluster(name="c" * 60, nodePools=pools)}))
+    assert f"sluice:clusters.bench.nodePools.{long}b: would share the name " in told

@@ -1,0 +1,122 @@
+"""A dashboard and alert rules that speak of metrics the runtime has, where Grafana and Prometheus look for them."""
+
+import json
+import re
+from typing import Any
+
+import prometheus_client.parser
+import pulumi_kubernetes as k8s
+import pytest
+
+from autoscaler.runtime import process
+from components import dashboard_panels, dashboards
+from tests.components import accesses, monitor, places
+
+QUERIES = [
+    *(query for panel in dashboard_panels.PANELS for query, _ in panel.queries),
+    *(alert.expression for alert in dashboard_panels.ALERTS),
+]
+SUFFIXES = {"gauge": [""], "counter": ["_total"], "histogram": ["_bucket", "_count", "_sum"]}
+
+
+def run(**fields: Any) -> monitor.World:
+    config = accesses.config(monitoring=fields, autoscaler={"namespace": "ops"})
+
+    def program() -> dict[str, Any]:
+        namespace = k8s.core.v1.Namespace("ops")
+        args = dashboards.DashboardsArgs(
+            config=config, place=places.place(), access=accesses.of_eks(), namespace=namespace
+        )
+        return {"url": dashboards.Dashboards("d", args).url}
+
+    return monitor.run(program)
+
+
+def known_metrics() -> dict[str, set[str]]:
+    """Name the series of each metric that a process of the runtime has."""
+    nobody: Any = None  # a process that is not run asks nobody
+    around = process.Surroundings(
+        api=nobody, clock=nobody, leadership=nobody, plan=nobody, namespace="ops", identity="sluice"
+    )
+    scraped = process.Process(around, {}).metrics.render().decode()
+    families = prometheus_client.parser.text_string_to_metric_families(scraped)
+    return {family.name: {f"{family.name}{suffix}" for suffix in SUFFIXES[family.type]} for family in families}
+
+
+def test_every_metric_named_is_one_that_the_runtime_has() -> None:
+    named = {name for query in QUERIES for name in re.findall(r"sluice_\w+", query)}
+    assert named
+    assert named <= {series for all_series in known_metrics().values() for series in all_series}
+
+
+def test_every_metric_of_the_runtime_is_shown() -> None:
+    named = {name for query in QUERIES for name in re.findall(r"sluice_\w+", query)}
+    assert [metric for metric, series in known_metrics().items() if not series & named] == []
+
+
+def test_every_query_is_about_this_runtime_alone() -> None:
+    for query in QUERIES:
+        assert len(re.findall(r"sluice_\w+\{\$of[,}]", query)) == len(re.findall(r"sluice_\w+", query))
+    text = json.dumps([dashboard_panels.dashboard("c", "ops"), dashboard_panels.rule_groups("ops")])
+    assert "$of" not in text
+    assert 'namespace=\\"ops\\"' in text
+
+
+def test_panels_do_not_lie_on_each_other() -> None:
+    panels = dashboard_panels.dashboard("c", "ops")["panels"]
+    places_taken = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len(set(places_taken)) == len(places_taken) == len(dashboard_panels.PANELS)
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_an_alert_says_what_is_wrong_and_what_to_do() -> None:
+    (group,) = dashboard_panels.rule_groups("ops")
+    assert len({rule["alert"] for rule in group["rules"]}) == len(group["rules"])
+    for rule in group["rules"]:
+        assert rule["annotations"]["summary"]
+        assert rule["annotations"]["description"]
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+
+
+def test_a_runtime_without_controllers_raises_no_alarm_of_leadership() -> None:
+    (rule,) = [alert for alert in dashboard_panels.ALERTS if alert.name == "SluiceNobodyLeads"]
+    assert "absent(sluice_leader" not in rule.expression
+
+
+def test_the_dashboard_is_where_grafanas_sidecar_looks() -> None:
+    world = run()
+    made = world.one(":ConfigMap", "d-dashboard")
+    assert made.inputs["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert made.inputs["metadata"]["namespace"] == "ops"
+    (text,) = made.inputs["data"].values()
+    assert json.loads(text)["uid"] == f"sluice-{places.CLUSTER}"
+    assert made.waits_for(world.one(":Namespace", "ops"))
+    assert made.parent == world.one(":Dashboards").urn
+
+
+@pytest.mark.parametrize("operator", [True, False])
+def test_rules_are_an_object_of_the_operator_or_a_config_map(operator: bool) -> None:  # noqa: FBT001
+    world = run(prometheusOperator=operator)
+    groups = {"groups": dashboard_panels.rule_groups("ops")}
+    rules = [one for one in world.made if one.name == "d-alerts"]
+    assert len(rules) == 1
+    if operator:
+        assert (rules[0].inputs["kind"], rules[0].inputs["spec"]) == ("PrometheusRule", groups)
+    else:
+        assert json.loads(rules[0].inputs["data"]["sluice.rules.yaml"]) == groups
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        ({}, None),
+        ({"grafanaUrl": "https://grafana.example/"}, f"https://grafana.example/d/sluice-{places.CLUSTER}"),
+        ({"grafanaUrl": "https://x.example/g"}, f"https://x.example/g/d/sluice-{places.CLUSTER}"),
+    ],
+)
+def test_the_address_is_known_where_grafana_is(given: dict[str, str], want: str | None) -> None:
+    assert run(**given).outputs.get("url") == want
+
+
+def test_an_address_fits_grafana() -> None:
+    assert len(dashboard_panels.uid("c" * 60)) == 40

@@ -1,0 +1,68 @@
+"""The commands for a stack's file: they print, and end with 1 where something is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autoscaler.api.node_groups import NodeGroups
+from components import __main__ as command
+from tests.components import configs
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return _write(tmp_path, configs.values())
+
+
+def _write(tmp_path: Path, sluice: dict[str, object]) -> Path:
+    config = {"aws:region": configs.REGION, **{f"sluice:{key}": value for key, value in sluice.items()}}
+    made = tmp_path / "Pulumi.test.yaml"
+    made.write_text(json.dumps({"config": config}))
+    return made
+
+
+def test_check_tells_each_file_and_fails_if_one_is_wrong(
+    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "Pulumi.wrong.yaml"
+    wrong.write_text("config: {}")
+    assert command.main(["check", str(file)]) == 0
+    assert command.main(["check", str(wrong), str(file)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.count("fine, 3 Auto Scaling groups") == 2
+    assert f"{wrong}: the stack config has 3 problems" in printed.err
+
+
+def test_node_groups_are_printed_as_the_simulation_reads_them(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["nodegroups", str(file)]) == 0
+    groups = NodeGroups.model_validate_json(capsys.readouterr().out)
+    assert groups.cluster == "test-bench"
+    assert [group.key.zone for group in groups.groups] == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
+
+
+@pytest.mark.accept("S5")
+def test_the_grid_is_printed_for_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pools = {"services": configs.SERVICES, "gpu": configs.pool(instanceTypes=["p3.8xlarge"])}
+    file = _write(tmp_path, configs.values(clusters={"bench": configs.cluster(nodePools=pools)}))
+    assert command.main(["nodegroups", str(file), "--format", "markdown"]) == 0
+    printed = capsys.readouterr().out
+    assert "**5 Auto Scaling groups**" in printed
+    assert "| services | m7i.large | eu-west-1a, eu-west-1b, eu-west-1c | 1 to 2 | on-demand |" in printed
+    assert "- gpu: p3.8xlarge is left out of eu-west-1" in printed
+
+
+@pytest.mark.parametrize("arguments", [[], ["--cluster", "other"]])
+def test_a_cluster_must_be_chosen_among_several(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    clusters = {"a": configs.cluster(), "b": configs.cluster()}
+    file = _write(tmp_path, configs.values(clusters=clusters))
+    assert command.main(["nodegroups", str(file), *arguments]) == 1
+    assert "there are a, b" in capsys.readouterr().err
+    assert command.main(["nodegroups", str(file), "--cluster", "b"]) == 0
+
+
+def test_a_file_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["nodegroups", "nowhere.yaml"]) == 1
+    assert "nowhere.yaml" in capsys.readouterr().err

@@ -1,0 +1,155 @@
+"""Roles: what the table grants and not a right more, wherever it holds; and people's roles reach what people write."""
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.api import permissions, resources
+from autoscaler.api.permissions import Where
+from components import rbac
+
+SETS = [
+    chosen
+    for size in range(len(permissions.CONTROLLERS) + 1)
+    for chosen in itertools.combinations(permissions.CONTROLLERS, size)
+]
+Right = tuple[str, str, str, str]
+
+
+def rights(rules: Iterable[rbac.Rule]) -> list[Right]:
+    return [
+        (group, resource, verb, name)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
+    ]
+
+
+def places(roles: rbac.RuntimeRoles) -> dict[Where, tuple[rbac.Rule, ...]]:
+    return {
+        Where.CLUSTER: roles.cluster,
+        Where.OWN_NAMESPACE: roles.own_namespace,
+        Where.SECRET_NAMESPACES: roles.secret_namespaces,
+        Where.KUBE_SYSTEM: roles.kube_system,
+    }
+
+
+def asked(controllers: Iterable[str], where: Iterable[Where]) -> set[Right]:
+    return {
+        (rule.group, resource, verb, name)
+        for rule in permissions.kube_rules(controllers)
+        if rule.where in where
+        for resource in rule.resources
+        for verb in rule.verbs
+        for name in rule.resource_names or ("",)
+    }
+
+
+@pytest.mark.accept("S6")
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("controllers", SETS, ids="-".join)
+def test_a_role_grants_what_the_table_says_and_nothing_else(
+    controllers: tuple[str, ...],
+    everywhere: bool,  # noqa: FBT001
+) -> None:
+    made = places(rbac.runtime_roles(controllers, workers_everywhere=everywhere))
+    in_cluster = asked(controllers, {Where.CLUSTER} | ({Where.WORKER_SCOPE} if everywhere else set()))
+    in_own = asked(controllers, {Where.OWN_NAMESPACE} | (set() if everywhere else {Where.WORKER_SCOPE}))
+    assert set(rights(made[Where.CLUSTER])) == in_cluster
+    assert set(rights(made[Where.OWN_NAMESPACE])) == in_own - in_cluster
+    assert set(rights(made[Where.SECRET_NAMESPACES])) == asked(controllers, {Where.SECRET_NAMESPACES})
+    assert set(rights(made[Where.KUBE_SYSTEM])) == asked(controllers, {Where.KUBE_SYSTEM})
+
+
+@pytest.mark.accept("S6")
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_no_role_holds_a_wildcard_or_says_a_thing_twice(everywhere: bool) -> None:  # noqa: FBT001
+    roles = rbac.runtime_roles(permissions.CONTROLLERS, workers_everywhere=everywhere)
+    groups = [*places(roles).values(), *(role.rules for role in rbac.people_roles().values())]
+    for rules in groups:
+        granted = rights(rules)
+        assert granted
+        assert not any("*" in text for right in granted for text in right)
+        assert len(granted) == len(set(granted))
+
+
+@given(st.permutations(permissions.CONTROLLERS))
+def test_the_order_of_controllers_does_not_matter(controllers: list[str]) -> None:
+    want = rbac.runtime_roles(permissions.CONTROLLERS, workers_everywhere=False)
+    assert rbac.runtime_roles(controllers, workers_everywhere=False) == want
+
+
+def test_rules_are_few_sorted_and_as_kubernetes_writes_them() -> None:
+    roles = rbac.runtime_roles([], workers_everywhere=False)
+    assert roles.cluster == (
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list"]},
+    )
+    want = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "get", "patch"]}
+    assert roles.own_namespace == (want,)
+    assert roles.secret_namespaces == ()
+    assert roles.kube_system == ()
+
+
+def test_worker_pools_are_a_matter_of_the_own_namespace_unless_the_scope_is_the_cluster() -> None:
+    def about_pools(rules: tuple[rbac.Rule, ...]) -> bool:
+        return any("workerpools" in rule["resources"] for rule in rules)
+
+    narrow = rbac.runtime_roles(permissions.CONTROLLERS, workers_everywhere=False)
+    wide = rbac.runtime_roles(permissions.CONTROLLERS, workers_everywhere=True)
+    assert (about_pools(narrow.cluster), about_pools(narrow.own_namespace)) == (False, True)
+    assert (about_pools(wide.cluster), about_pools(wide.own_namespace)) == (True, False)
+    assert ("sluice.dev", "scopes", "watch", "") in rights(narrow.cluster)
+
+
+def test_the_foreign_autoscalers_lease_is_read_by_name() -> None:
+    roles = rbac.runtime_roles(["capacity"], workers_everywhere=False)
+    assert rights(roles.kube_system) == [("coordination.k8s.io", "leases", "get", "cluster-autoscaler")]
+
+
+def test_whoever_views_a_namespace_sees_all_kinds_and_changes_none() -> None:
+    role = rbac.people_roles()[rbac.VIEW]
+    granted = rights(role.rules)
+    assert {verb for _, _, verb, _ in granted} == {"get", "list", "watch"}
+    seen = {resource for _, resource, _, _ in granted}
+    assert {kind.definition.plural for kind in resources.KINDS} <= seen
+    assert "workloads/status" in seen
+    assert aggregates(role) == {"view", "edit", "admin"}
+
+
+def test_whoever_edits_a_namespace_writes_what_people_write_there() -> None:
+    role = rbac.people_roles()[rbac.EDIT]
+    granted = rights(role.rules)
+    assert {resource for _, resource, _, _ in granted} == {"localqueues", "workerpools", "workerpools/scale"}
+    assert {verb for _, resource, verb, _ in granted if resource == "workerpools"} == {
+        "create",
+        "delete",
+        "deletecollection",
+        "patch",
+        "update",
+    }
+    assert aggregates(role) == {"edit", "admin"}
+
+
+@pytest.mark.parametrize("kind", rbac.WRITTEN_BY_THE_RUNTIME)
+def test_nobody_is_given_the_right_to_write_what_the_runtime_writes(kind: Any) -> None:
+    writes = {
+        (resource, verb)
+        for role in rbac.people_roles().values()
+        for _, resource, verb, _ in rights(role.rules)
+        if verb not in {"get", "list", "watch"}
+    }
+    assert not [resource for resource, _ in writes if resource.startswith(kind.definition.plural)]
+
+
+def aggregates(role: rbac.PeopleRole) -> set[str]:
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+    return {
+        key.removeprefix(prefix) for key, value in role.labels.items() if key.startswith(prefix) and value == "true"
+    }

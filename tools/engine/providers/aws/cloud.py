@@ -1,0 +1,107 @@
+"""boto3 towards moto: clients made when first needed, every call noted in the journal by its argument names.
+
+Only endpoints on loopback are accepted: a stand-in must never act on somebody's real account.
+"""
+
+import os
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import botocore.config
+import botocore.exceptions
+
+from tools.engine.providers import calls, journal
+from tools.engine.providers.aws import settings
+from tools.local import components
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+POLL_SECONDS = 0.25
+_GONE = frozenset({"NoSuchEntity", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+
+
+class Cloud:
+    """One region of the AWS that moto plays."""
+
+    def __init__(self, chosen: settings.Settings, book: journal.Journal) -> None:
+        self.settings = chosen
+        self._journal = book
+        self._lock = threading.Lock()
+        self._clients: dict[str, Any] = {}
+
+    def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - AWS's own
+        """Make a call that must succeed."""
+        try:
+            return self._send(service, operation, arguments)
+        except botocore.exceptions.ClientError as error:
+            raise calls.RefusedError(f"{service} {operation}: {_said(error)}") from error
+
+    def find(self, service: str, operation: str, **arguments: Any) -> dict[str, Any] | None:  # noqa: ANN401
+        """Make a call whose object may be gone: then return None."""
+        try:
+            return self._send(service, operation, arguments)
+        except botocore.exceptions.ClientError as error:
+            if _is_gone(error):
+                return None
+            raise calls.RefusedError(f"{service} {operation}: {_said(error)}") from error
+
+    def _send(self, service: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if not operation.startswith(("describe_", "get_", "list_")):
+            self._journal.call(f"{service}:{operation}({', '.join(sorted(arguments))})")
+        try:
+            answer: dict[str, Any] = getattr(self._client(service), operation)(**arguments)
+        except botocore.exceptions.BotoCoreError as error:
+            raise calls.RefusedError(f"cannot ask AWS for {service} {operation}: {error}") from error
+        return answer
+
+    def _client(self, service: str) -> Any:  # noqa: ANN401 - one class for each service
+        with self._lock:  # making clients is not safe for threads, using them is
+            if service not in self._clients:
+                self._clients[service] = boto3.Session(
+                    aws_access_key_id=components.CREDENTIALS["AWS_ACCESS_KEY_ID"],
+                    aws_secret_access_key=components.CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+                    region_name=self.settings.region,
+                ).client(service, endpoint_url=_endpoint(), config=_config())  # type: ignore[call-overload]
+            return self._clients[service]
+
+
+def wait(done: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    """Poll until something is done; refuse with these words if it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() >= deadline:
+            raise calls.RefusedError(f"{otherwise} after {seconds:g} s")
+        time.sleep(POLL_SECONDS)
+
+
+def _endpoint() -> str:
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+    if urllib.parse.urlsplit(endpoint).hostname not in LOOPBACK:
+        raise calls.RefusedError(
+            f"the stand-in provider does not talk to {endpoint or 'AWS'}: only to a moto on loopback, named by "
+            "AWS_ENDPOINT_URL (`make up` starts one); for a real account use the AWS provider itself"
+        )
+    return endpoint
+
+
+def _config() -> botocore.config.Config:
+    return botocore.config.Config(
+        connect_timeout=5,
+        read_timeout=60,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        proxies={},
+        max_pool_connections=64,
+    )
+
+
+def _said(error: botocore.exceptions.ClientError) -> str:
+    facts = error.response["Error"]
+    return f"{facts.get('Code')}: {facts.get('Message')}"
+
+
+def _is_gone(error: botocore.exceptions.ClientError) -> bool:
+    code = str(error.response["Error"].get("Code"))
+    return code in _GONE or "NotFound" in code

@@ -1,0 +1,1 @@
+"""The stand-in for the Kubernetes provider, on the API server of a plane."""

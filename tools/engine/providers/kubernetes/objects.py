@@ -1,0 +1,168 @@
+"""Kubernetes objects as Pulumi sees them: inputs, names, outputs, and which changes need a replacement. Pure."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tools.engine.providers import calls, changes, projection, wire
+from tools.engine.providers.kubernetes import quantities
+
+AUTONAMED: Final = "pulumi.com/autonamed"
+PATCH_FORCE: Final = "pulumi.com/patchForce"
+PATCH_MANAGER: Final = "pulumi.com/patchFieldManager"
+SKIP_AWAIT: Final = "pulumi.com/skipAwait"
+MANAGER: Final = "__fieldManager"
+"""Where the state keeps under which name the object's fields are applied."""
+SECRET_FIELDS: Final = ("data", "stringData")
+_SET_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimestamp")
+
+_IDENTITY: Final[tuple[changes.Path, ...]] = (("kind",), ("metadata", "name"), ("metadata", "namespace"))
+_SELECTOR: Final[changes.Path] = ("spec", "selector")
+# By group and kind: what an update cannot change, or what the provider chooses to replace.
+_IMMUTABLE: Final[Mapping[tuple[str, str], tuple[changes.Path, ...]]] = {
+    ("", "ConfigMap"): (("data",), ("binaryData",), ("immutable",)),
+    ("", "Secret"): (("data",), ("stringData",), ("type",), ("immutable",)),
+    ("", "Pod"): (("spec",),),
+    ("", "PersistentVolumeClaim"): (("spec",),),
+    ("apps", "Deployment"): (_SELECTOR,),
+    ("apps", "DaemonSet"): (_SELECTOR,),
+    ("apps", "StatefulSet"): (_SELECTOR, ("spec", "serviceName"), ("spec", "volumeClaimTemplates")),
+    ("batch", "Job"): (_SELECTOR, ("spec", "template"), ("spec", "completionMode")),
+    ("rbac.authorization.k8s.io", "RoleBinding"): (("roleRef",),),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): (("roleRef",),),
+    ("storage.k8s.io", "StorageClass"): (("provisioner",), ("parameters",), ("reclaimPolicy",)),
+}
+
+
+def is_patch(resource_type: str, kind: object) -> bool:
+    """Tell whether a resource only adds fields to somebody else's object, such as NamespacePatch."""
+    return resource_type.rpartition(":")[2] == f"{kind}Patch"
+
+
+def check(asked: calls.Check) -> calls.Checked:
+    """Refuse what is no object, give it a name if it has none, keep what is unknown."""
+    news = dict(asked.news)
+    missing = [name for name in ("apiVersion", "kind") if not news.get(name)]
+    failures = tuple(calls.Failure(path=name, reason=f"an object needs {name}") for name in missing)
+    if failures:
+        return calls.Checked(inputs=news, failures=failures)
+    metadata = news.get("metadata") or {}
+    if isinstance(metadata, Mapping):
+        if is_patch(asked.resource.type, news["kind"]) and not metadata.get("name"):
+            reason = "a patch needs the name of the object that it patches"
+            return calls.Checked(inputs=news, failures=(calls.Failure(path="metadata.name", reason=reason),))
+        news["metadata"] = _named(dict(metadata), asked)
+    if news["kind"] == "Secret":
+        news |= {name: wire.Secret(wire.plain(news[name])) for name in SECRET_FIELDS if news.get(name) is not None}
+    return calls.Checked(inputs=news)
+
+
+def difference(asked: calls.Diff, mutable: frozenset[str]) -> calls.Difference:
+    """Compare inputs; kinds in `mutable` may change their data."""
+    found = changes.between(asked.old_inputs, asked.news)
+    if is_patch(asked.resource.type, asked.news.get("kind")):
+        rules: tuple[changes.Path, ...] = _IDENTITY
+    else:
+        rules = _IDENTITY + _immutable(asked.news, mutable)
+    replacing = {change.path for change in found if any(changes.starts_with(change.path, rule) for rule in rules)}
+    if _group(asked.old_inputs) != _group(asked.news):
+        replacing.add(("apiVersion",))
+    return calls.Difference(
+        changes=found,
+        replacing=frozenset(replacing),
+        delete_first=bool(replacing) and _keeps_its_name(asked),
+    )
+
+
+def outputs(live: Mapping[str, Any], inputs: Mapping[str, wire.Value], manager: str) -> wire.Properties:
+    """Return an object as the state keeps it: secrets wrapped, without the book-keeping of field managers."""
+    found = dict(live)
+    found["metadata"] = {name: value for name, value in live["metadata"].items() if name != "managedFields"}
+    found = wire.covered(found, inputs)
+    if live.get("kind") == "Secret":
+        found |= {name: wire.Secret(wire.plain(found[name])) for name in SECRET_FIELDS if name in found}
+    return {**found, MANAGER: manager}
+
+
+def preview_outputs(inputs: Mapping[str, wire.Value], old: Mapping[str, wire.Value] | None = None) -> wire.Properties:
+    """Return what can be known of an object before it is made or changed."""
+    metadata = inputs.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return dict(inputs)
+    known = dict(old or {})
+    before = known.get("metadata") or dict.fromkeys(_SET_BY_SERVER, wire.UNKNOWN)
+    return known | dict(inputs) | {"metadata": {**before, **metadata}}
+
+
+def inputs_now(inputs: Mapping[str, wire.Value], live: Mapping[str, Any]) -> wire.Properties:
+    """Return an object's inputs as they are now; of a Secret's text the server returns the encoded data only."""
+    decoded = dict(live)
+    if live.get("kind") == "Secret" and "data" in live:
+        data = {name: base64.b64decode(text).decode(errors="replace") for name, text in live["data"].items()}
+        decoded["stringData"] = data
+    # The server writes quantities its own way.
+    found: wire.Properties = projection.as_now(dict(inputs), decoded, quantities.is_equal)
+    return found
+
+
+def manifest(inputs: Mapping[str, wire.Value], *, patch: bool) -> dict[str, Any]:
+    """Return the object to send: no envelopes, no nulls, and of a patch no notes to the provider."""
+    body: dict[str, Any] = _without_nulls(wire.plain(inputs))
+    annotations = body.get("metadata", {}).get("annotations")
+    if patch and annotations is not None:
+        kept = {name: text for name, text in annotations.items() if name not in {PATCH_FORCE, PATCH_MANAGER}}
+        body["metadata"]["annotations"] = kept
+        if not kept:
+            del body["metadata"]["annotations"]
+    return body
+
+
+def annotation(inputs: Mapping[str, wire.Value], name: str) -> str | None:
+    """Return an annotation's text, or None."""
+    metadata = wire.plain(inputs).get("metadata") or {}
+    text = (metadata.get("annotations") or {}).get(name)
+    return None if text is None else str(text)
+
+
+def _named(metadata: wire.Properties, asked: calls.Check) -> wire.Properties:
+    if metadata.get("name") or metadata.get("generateName"):
+        return metadata
+    before = asked.old_inputs.get("metadata") or {}
+    old_annotations = before.get("annotations") or {}
+    if old_annotations.get(AUTONAMED) == "true":
+        name = before["name"]
+    else:
+        name = f"{asked.resource.name}-{hashlib.sha256(asked.seed).hexdigest()[:8]}"
+    annotations = {**(metadata.get("annotations") or {}), AUTONAMED: "true"}
+    return {**metadata, "name": name, "annotations": annotations}
+
+
+def _immutable(inputs: Mapping[str, wire.Value], mutable: frozenset[str]) -> tuple[changes.Path, ...]:
+    kind = str(inputs.get("kind"))
+    return () if kind in mutable else _IMMUTABLE.get((_group(inputs), kind), ())
+
+
+def _group(inputs: Mapping[str, wire.Value]) -> str:
+    version = str(inputs.get("apiVersion", ""))
+    return version.rpartition("/")[0]
+
+
+def _keeps_its_name(asked: calls.Diff) -> bool:
+    """Tell whether old and new object would be in each other's way."""
+    old, new = (wire.plain(inputs.get("metadata")) for inputs in (asked.old_inputs, asked.news))
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return False
+    if annotation(asked.news, AUTONAMED) == "true":
+        return False  # the engine asks for another name
+    return all(old.get(name) == new.get(name) for name in ("name", "namespace"))
+
+
+def _without_nulls(value: wire.Value) -> wire.Value:
+    match value:
+        case Mapping():
+            return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+        case list():
+            return [_without_nulls(each) for each in value]
+        case _:
+            return value
