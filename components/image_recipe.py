@@ -14,11 +14,12 @@ from typing import Any, Final
 import yaml
 
 from components import userdata
+from components.config import checks
 from components.config.stack import Backend, MachineImage, StackConfig, Task
 
 LIMIT_CHARACTERS: Final = 16_000
 """Image Builder takes no longer document."""
-ROOT_GIB: Final = 20
+ROOT_GIB: Final = checks.PIPELINE_ROOT_GIB
 """The disk of an image; a pool's rootVolume cannot be smaller."""
 
 NODE_PACKAGES: Final = ("awscli", "ca-certificates", "conntrack", "containerd", "curl", "iptables", "nftables", "socat")

@@ -69,9 +69,7 @@ def _grid(raw: Raw, key: str, cluster: Cluster, offered: offerings.Offerings | N
     if offered is None:
         return grid.Grid(groups=())
     tags = raw.values.get("tags")
-    return grid.plan(
-        cluster.name or f"{raw.stack}-{key}", cluster, offered, tags=tags if isinstance(tags, Mapping) else {}
-    )
+    return grid.plan(cluster.name_in(raw.stack, key), cluster, offered, tags=tags if isinstance(tags, Mapping) else {})
 
 
 def _control_planes(clusters: Mapping[str, Cluster], offered: offerings.Offerings | None) -> Iterator[Problem]:

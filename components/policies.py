@@ -148,12 +148,12 @@ def cluster_autoscaler(home: Home) -> Document:
     )
 
 
-def pull_request(*, bucket_arn: str, key_arn: str) -> Document:
-    """Let a preview read the state and decrypt its secrets; it can change nothing."""
+def pull_request(*, bucket_arn: str, key_arn: str | None) -> Document:
+    """Let a preview read the state and decrypt its secrets, if a key of KMS encrypts them; it can change nothing."""
     return _document(
         _allow("FindState", ["s3:GetBucketLocation", "s3:ListBucket"], bucket_arn),
         _allow("ReadState", ["s3:GetObject"], f"{bucket_arn}/*"),
-        _allow("DecryptState", ["kms:Decrypt"], key_arn),
+        *((_allow("DecryptState", ["kms:Decrypt"], key_arn),) if key_arn else ()),
     )
 
 

@@ -51,7 +51,6 @@ class PullRequestRole(pulumi.ComponentResource):
 
 
 def document(args: PullRequestRoleArgs) -> policies.Document:
-    """Write what a preview may do; where no key of KMS encrypts the secrets, there is none to use."""
-    bucket, key = f"arn:{args.stack.partition}:s3:::{args.config.state_bucket}", args.config.secrets_key_arn
-    written = policies.pull_request(bucket_arn=bucket, key_arn=key or "")
-    return {**written, "Statement": [one for one in written["Statement"] if one["Resource"]]}
+    """Write what a preview may do."""
+    bucket = f"arn:{args.stack.partition}:s3:::{args.config.state_bucket}"
+    return policies.pull_request(bucket_arn=bucket, key_arn=args.config.secrets_key_arn)

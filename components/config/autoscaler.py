@@ -12,7 +12,6 @@ from components.config.base import Problem, SecretName, Section, absent
 Anything = dict[str, Any]
 """A part of a pod's spec, handed through as it is."""
 Annotations = Annotated[dict[str, str], Field(max_length=64)]
-ClassName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")]
 
 
 class NodeScaler(StrEnum):
@@ -158,7 +157,7 @@ class Autoscaler(Section):
     """Secrets with which the image is pulled."""
     crds: CustomResourceDefinitions = CustomResourceDefinitions()
     """Which definitions the stack installs."""
-    class_name: ClassName | None = None
+    class_name: DnsName | None = None
     """Only worker pools of this class are handled, and those without a class where defaultClass is true."""
     default_class: bool = True
     """Whether worker pools without a class are handled."""

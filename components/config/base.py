@@ -41,7 +41,7 @@ class Section(BaseModel):
         alias_generator=to_camel,
         populate_by_name=False,
         use_attribute_docstrings=True,
-        extra="forbid",
+        extra="ignore",  # problems.unknown_keys refuses them, and so they hide no other problem
     )
 
     def problems(self) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RETENTION_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922)
 """The periods that CloudWatch knows, up to eight years."""
 DEFAULT_ACCOUNT: Final = "aws"
+PIPELINE_ROOT_GIB: Final = 20
 
 
 def services_pool(cluster: Cluster) -> Iterator[Problem]:
@@ -40,6 +41,12 @@ def services_pool(cluster: Cluster) -> Iterator[Problem]:
 def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
     """Check a pool's labels, taints and tags against what we set ourselves and what a kubelet may set."""
     here = ("nodePools", name)
+    if pool.node_type == SERVICES and (pool.ephemeral or not pool.instance_wide):
+        message = f"must be neither ephemeral nor of one scope alone: nodeType {SERVICES} is for the cluster's services"
+        yield absent(*here, message=message)
+    if pool.image is not None and pool.image.pipeline is not None and pool.root_volume.size_gib < PIPELINE_ROOT_GIB:
+        message = f"must be at least {PIPELINE_ROOT_GIB}, the size of a pipeline's images"
+        yield Problem(path=(*here, "rootVolume", "sizeGib"), value=pool.root_volume.size_gib, message=message)
     for label, reason in userdata.refused_labels(pool.labels).items():
         yield Problem(path=(*here, "labels", label), value=pool.labels[label], message=reason)
     for key in pool.labels:

@@ -137,7 +137,7 @@ class Cluster(Objects):
     """A cluster and everything in it."""
 
     name: Annotated[str, Field(max_length=NAME_MAX, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")] | None = None
-    """The cluster's name in AWS. Default: <stack>-<key>."""
+    """The cluster's name in AWS. Default: existing.eksCluster, or <stack>-<key>."""
     kubernetes_version: KubernetesVersion
     """Its Kubernetes, such as "1.36", which is the oldest that will do. In quotes: a bare 1.40 is read as 1.4."""
     existing: Existing | None = None
@@ -163,6 +163,11 @@ class Cluster(Objects):
     destroy_custom_resources: bool = False
     """true: destroying the stack also removes the definitions, and with them all objects of their kinds. Otherwise
     they stay on an existing cluster."""
+
+    def name_in(self, stack: str, key: str) -> str:
+        """Name the cluster in AWS, so that two stacks in one account do not collide."""
+        known = self.existing.eks_cluster if self.existing else None
+        return self.name or known or f"{stack}-{key}"
 
     def problems(self) -> Iterator[Problem]:
         yield from self._version()
@@ -204,6 +209,8 @@ class Cluster(Objects):
         for field in ("endpoint", "logs", "addons"):
             if field in self.model_fields_set:
                 yield Problem(path=(field,), message="goes with a new cluster, not with existing", has_value=False)
+        if self.name is not None and existing.eks_cluster not in (None, self.name):
+            yield Problem(path=("name",), value=self.name, message="must be left out, or equal existing.eksCluster")
         if existing.eks_cluster is None and "access" in self.model_fields_set:
             yield Problem(path=("access",), message="needs existing.eksCluster", has_value=False)
 

@@ -44,8 +44,7 @@ def place(path: Location) -> str:
 
 def of_pydantic(error: ValidationError) -> list[Problem]:
     """Turn pydantic's findings into ours."""
-    found = error.errors(include_url=False)
-    return [_translated(one) for one in found if one["type"] != "extra_forbidden"]  # unknown_keys says more about those
+    return [_translated(one) for one in error.errors(include_url=False)]
 
 
 def unknown_keys(data: Any, schema: Mapping[str, Any]) -> list[Problem]:  # noqa: ANN401  # parsed JSON

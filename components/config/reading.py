@@ -42,8 +42,8 @@ class Stack:
         return "aws-us-gov" if self.region.startswith("us-gov-") else "aws"
 
     def cluster_name(self, key: str) -> str:
-        """Name a cluster in AWS, so that two stacks in one account do not collide."""
-        return self.config.clusters[key].name or f"{self.name}-{key}"
+        """Name a cluster in AWS."""
+        return self.config.clusters[key].name_in(self.name, key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ def _names(stack: str, config: StackConfig) -> list[Problem]:
     found: list[Problem] = []
     owners: dict[str, str] = {}
     for key, cluster in config.clusters.items():
-        name = cluster.name or f"{stack}-{key}"
+        name = cluster.name_in(stack, key)
         if len(name) > NAME_MAX:
             found.append(
                 absent("clusters", key, "name", message=f"must be given: {name} has more than {NAME_MAX} characters")

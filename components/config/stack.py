@@ -52,12 +52,12 @@ class Task(StrEnum):
 
 
 class MachineImage(Section):
-    """A pipeline that builds Debian images for pools."""
+    """A pipeline that builds Debian images for pools, in the account's default network; what it built stays."""
 
     base_image_id: ImageId
     """The Debian image to start from."""
     version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")] = "1.0.0"
-    """The recipe's version. A recipe cannot be changed: raise it with every change here."""
+    """The recipe's version, for people: the recipe's name follows what is in it."""
     source: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     """An APT source to add, in deb822 form."""
     enable_backends: Annotated[tuple[Backend, ...], Field(max_length=4)] = (Backend.UNSHARE,)

@@ -146,6 +146,8 @@ def _run(
         pulumi.runtime.set_all_config(config, secret_keys)
         mocks.set_mocks(monitor.mocks, project=PROJECT, stack=STACK, preview=preview, monitor=monitor)
         settings.SETTINGS.engine = _Engine(world)
+        settings.SETTINGS.rpc_manager.clear()
+        settings.SETTINGS.outputs.clear()  # a program that failed leaves some, of a loop that is closed
         settings.ROOT.set(None)
         loop.run_until_complete(stack.run_in_stack(lambda: _exported(program())))
     return world
@@ -172,6 +174,8 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     try:
         yield made[0]
     finally:
+        for task in asyncio.all_tasks(made[0]):
+            task.cancel()
         workers.shutdown()
         asyncio.set_event_loop(None)
         for one in made:

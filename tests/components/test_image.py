@@ -16,8 +16,8 @@ from tests.components import monitor, places
 DIGEST = f"sha256:{'0' * 64}"
 
 
-def run(root: Path = image.ROOT, **fields: Any) -> monitor.World:
-    args = image.ImageArgs(place=places.place(), config=Image.model_validate(fields), root=root)
+def run(**fields: Any) -> monitor.World:
+    args = image.ImageArgs(place=places.place(), config=Image.model_validate(fields))
     return monitor.run(
         lambda: {"reference": image.RuntimeImage("bench", args).reference},
         cloud=lambda type_, name, inputs: {**monitor.of_the_cloud(type_, name, inputs), "ref": f"{name}@built"},

@@ -124,7 +124,8 @@ def test_a_build_can_be_in_a_network_that_nobody_reaches_it_in() -> None:
 
 @pytest.mark.parametrize("schedule", [None, "cron(0 3 ? * sun *)"])
 def test_it_builds_when_told_to(schedule: str | None) -> None:
-    pipeline = run(**({"schedule": schedule} if schedule else {})).one(":ImagePipeline").inputs
+    fields: dict[str, Any] = {"schedule": schedule} if schedule else {}
+    pipeline = run(**fields).one(":ImagePipeline").inputs
     want = {"scheduleExpression": schedule, "pipelineExecutionStartCondition": "EXPRESSION_MATCH_ONLY"}
     assert pipeline.get("schedule") == (want if schedule else None)
     assert pipeline["imageTestsConfiguration"] == {"imageTestsEnabled": False}

@@ -14,12 +14,14 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from tools.local import kubeconfig
-from tools.local.plane import Plane
+
+if TYPE_CHECKING:  # every plugin process reads this module, and a plane takes long to import
+    from tools.local.plane import Plane
 
 REPOSITORY = Path(__file__).parent.parent.parent
 # The stand-ins, and the SDK package whose version each of them must report.
@@ -36,7 +38,7 @@ class Surroundings:
     clusters: Mapping[str, kubeconfig.Access]
 
     @classmethod
-    def of_plane(cls, plane: Plane) -> "Surroundings":
+    def of_plane(cls, plane: "Plane") -> "Surroundings":
         """Every EKS cluster is this plane, and AWS is its moto."""
         return cls(environment=plane.environment, clusters={ANY_CLUSTER: plane.api.access})
 

@@ -77,13 +77,12 @@ def read(events: Iterable[str], output: str) -> Result:
 def _note(steps: dict[str, Step], metadata: Mapping[str, Any]) -> None:
     if metadata["type"] == STACK_TYPE:
         return
-    operation = "replace" if metadata["op"] in _REPLACING else metadata["op"]
     detailed = metadata.get("detailedDiff") or {}
     known = steps.get(metadata["urn"])
     changed = tuple(sorted(detailed or metadata.get("diffs") or ()))
     steps[metadata["urn"]] = Step(
         urn=metadata["urn"],
-        operation=known.operation if known is not None and known.operation == "replace" else operation,
+        operation="replace" if metadata["op"] in _REPLACING else metadata["op"],
         changed=changed or (known.changed if known else ()),
         replacing=tuple(sorted(metadata.get("keys") or ())) or (known.replacing if known else ()),
     )

@@ -49,6 +49,7 @@ class Plane:
         names = [*sorted(components.BUILT & blueprint.options.components), "kubectl"]
         self._programs = finding.paths(names, environment)
         self._children: dict[Component, subprocess.Popen[bytes]] = {}
+        self._guests: dict[str, subprocess.Popen[bytes]] = {}
         self.api = api.Api(preparing.access_of("admin", self.paths.pki, blueprint.api_url))
 
     @classmethod
@@ -146,7 +147,7 @@ class Plane:
     def start_guest(self, name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Path:
         """Start a program that ends with the plane at the latest, in the repository; return its log."""
         log = self.paths.logs / f"{name}.log"
-        process.start(
+        self._guests[name] = process.start(
             arguments,
             record=self._entry.record(name),
             log=log,
@@ -158,6 +159,9 @@ class Plane:
     def stop_guests(self) -> None:
         """End the programs beside the components, in good order."""
         process.stop(list(self.guests().values()), grace_seconds=GUEST_GRACE_SECONDS)
+        for ended in self._guests.values():
+            ended.wait()
+        self._guests.clear()
 
     def is_complete(self) -> bool:
         """Tell whether every component is alive."""

@@ -70,6 +70,23 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         in_cluster(nodePools={"services": {**configs.SERVICES, "minPerGroup": 0}}),
         f"{BENCH}.nodePools.services.minPerGroup = 0: must be 1 or more",
     ),
+    ("exclusive services", in_cluster(nodePools={"services": {**configs.SERVICES, "ephemeral": True}}), "must be neither ephemeral nor"),
+    (
+        "small disk",
+        configs.values(
+            machineImages={"deb": {"baseImageId": "ami-12345678"}},
+            clusters={"bench": configs.cluster(nodePools={
+                "services": configs.SERVICES,
+                "work": configs.pool(image={"pipeline": "deb"}, rootVolume={"sizeGib": 8}),
+            })},
+        ),
+        f"{POOL}.rootVolume.sizeGib = 8: must be at least 20",
+    ),
+    (
+        "two names",
+        configs.values(clusters={"bench": configs.existing(name="a", existing={"eksCluster": "b"})}),
+        f'{BENCH}.name = "a": must be left out, or equal existing.eksCluster',
+    ),
     ("own label", in_pool(labels={"node.type": "x"}), f'{POOL}.labels.node.type = "x": is set by Sluice itself'),
     ("own taint", in_pool(taints=[{"key": "sluice.dev/x", "effect": "NoSchedule"}]), f"{POOL}.taints[0].key"),
     ("tag twice", in_pool(tags=["disk=1", "disk=2"]), f'{POOL}.tags[1] = "disk=2": gives tag disk a second time'),

@@ -8,19 +8,21 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable
-from typing import Any
-
-import boto3
-import botocore.config
-import botocore.exceptions
+from typing import TYPE_CHECKING, Any
 
 from tools.engine.providers import calls, journal
 from tools.engine.providers.aws import settings
-from tools.local import components
+
+if TYPE_CHECKING:
+    import botocore.exceptions
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 POLL_SECONDS = 0.25
 _GONE = frozenset({"NoSuchEntity", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
+
+
+class GoneError(calls.RefusedError):
+    """What was asked for is not there."""
 
 
 class Cloud:
@@ -34,37 +36,47 @@ class Cloud:
 
     def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - AWS's own
         """Make a call that must succeed."""
-        try:
-            return self._send(service, operation, arguments)
-        except botocore.exceptions.ClientError as error:
-            raise calls.RefusedError(f"{service} {operation}: {_said(error)}") from error
+        return self._send(service, operation, arguments)
 
     def find(self, service: str, operation: str, **arguments: Any) -> dict[str, Any] | None:  # noqa: ANN401
         """Make a call whose object may be gone: then return None."""
         try:
             return self._send(service, operation, arguments)
-        except botocore.exceptions.ClientError as error:
-            if _is_gone(error):
-                return None
-            raise calls.RefusedError(f"{service} {operation}: {_said(error)}") from error
+        except GoneError:
+            return None
 
     def _send(self, service: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        import botocore.exceptions  # noqa: PLC0415 - a second to import, and previews need none of it
+
         if not operation.startswith(("describe_", "get_", "list_")):
             self._journal.call(f"{service}:{operation}({', '.join(sorted(arguments))})")
         try:
             answer: dict[str, Any] = getattr(self._client(service), operation)(**arguments)
+        except botocore.exceptions.ClientError as error:
+            kind = GoneError if _is_gone(error) else calls.RefusedError
+            raise kind(f"{service} {operation}: {_said(error)}") from error
         except botocore.exceptions.BotoCoreError as error:
             raise calls.RefusedError(f"cannot ask AWS for {service} {operation}: {error}") from error
         return answer
 
     def _client(self, service: str) -> Any:  # noqa: ANN401 - one class for each service
+        import boto3  # noqa: PLC0415 - as above
+        import botocore.config  # noqa: PLC0415
+
+        config = botocore.config.Config(
+            connect_timeout=5,
+            read_timeout=60,
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            proxies={},
+            max_pool_connections=64,
+        )
         with self._lock:  # making clients is not safe for threads, using them is
             if service not in self._clients:
-                self._clients[service] = boto3.Session(
-                    aws_access_key_id=components.CREDENTIALS["AWS_ACCESS_KEY_ID"],
-                    aws_secret_access_key=components.CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-                    region_name=self.settings.region,
-                ).client(service, endpoint_url=_endpoint(), config=_config())  # type: ignore[call-overload]
+                self._clients[service] = boto3.Session(region_name=self.settings.region).client(
+                    service,  # type: ignore[call-overload]
+                    endpoint_url=_endpoint(),
+                    config=config,
+                )
             return self._clients[service]
 
 
@@ -87,21 +99,11 @@ def _endpoint() -> str:
     return endpoint
 
 
-def _config() -> botocore.config.Config:
-    return botocore.config.Config(
-        connect_timeout=5,
-        read_timeout=60,
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        proxies={},
-        max_pool_connections=64,
-    )
-
-
-def _said(error: botocore.exceptions.ClientError) -> str:
+def _said(error: "botocore.exceptions.ClientError") -> str:
     facts = error.response["Error"]
     return f"{facts.get('Code')}: {facts.get('Message')}"
 
 
-def _is_gone(error: botocore.exceptions.ClientError) -> bool:
+def _is_gone(error: "botocore.exceptions.ClientError") -> bool:
     code = str(error.response["Error"].get("Code"))
     return code in _GONE or "NotFound" in code

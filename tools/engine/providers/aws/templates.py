@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from tools.engine.providers import calls, wire
 from tools.engine.providers.aws import cloud, tags
-from tools.local import groups
 
 TYPE: Final = "aws:ec2/launchTemplate:LaunchTemplate"
+IMAGE: Final = "ami-12c6146b"  # one that moto brings along
 # Changes of these make no new version.
 _OUTSIDE: Final = frozenset({"name", "tags", "updateDefaultVersion", "defaultVersion", "description"})
 
@@ -84,7 +84,7 @@ def _described(aws: cloud.Cloud, live: Mapping[str, Any]) -> wire.Properties:
 
 
 def _data(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    data: dict[str, Any] = {"ImageId": groups.IMAGE}
+    data: dict[str, Any] = {"ImageId": IMAGE}
     for name, wire_name in (("instanceType", "InstanceType"), ("userData", "UserData"), ("keyName", "KeyName")):
         if inputs.get(name):
             data[wire_name] = inputs[name]

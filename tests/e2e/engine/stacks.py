@@ -1,0 +1,147 @@
+"""Stacks for the engine, and what they made, seen from the API server and from moto."""
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+import yaml
+
+from tools.engine.engine import Engine
+from tools.engine.layout import REPOSITORY
+from tools.local.components import CREDENTIALS
+from tools.local.plane import Plane
+
+REGION = "eu-west-1"
+ACCOUNT = "123456789012"
+GROUPS = "/apis/sluice.dev/v1alpha1"
+IMAGE = {"repository": "sluice/autoscaler", "digest": f"sha256:{'0' * 64}"}
+SERVICES = {"nodeType": "k8s-services", "instanceTypes": ["m5.large"], "minPerGroup": 1, "maxPerGroup": 2}
+
+
+def local() -> dict[str, Any]:
+    """The repository's own stack for one machine."""
+    document: dict[str, Any] = yaml.safe_load((REPOSITORY / "stacks" / "Pulumi.local.yaml").read_text())
+    return document
+
+
+def document(clusters: Mapping[str, Any], **sluice: Any) -> dict[str, Any]:
+    """A stack with these clusters."""
+    config = {"accountId": ACCOUNT, "clusters": copy.deepcopy(dict(clusters)), **sluice}
+    return {"config": {"aws:region": REGION, **{f"sluice:{key}": value for key, value in config.items()}}}
+
+
+def bare(**fields: Any) -> dict[str, Any]:
+    """A cluster that is there already, without any machine of the stack's."""
+    pod = {"nodeSelector": {}}
+    return {
+        "kubernetesVersion": "1.36",
+        "existing": {},
+        "autoscaler": {"container": {"image": IMAGE}, "pod": pod, **fields.pop("autoscaler", {})},
+        **fields,
+    }
+
+
+def eks(**fields: Any) -> dict[str, Any]:
+    """A new cluster of EKS."""
+    return {
+        "kubernetesVersion": "1.36",
+        "network": {"cidr": "10.32.0.0/16"},
+        "endpoint": {"public": True, "allowedCidrs": ["203.0.113.0/24"]},
+        "nodeImage": {"release": "1.36.2-20261101"},
+        **fields,
+        "nodePools": {"services": SERVICES, **fields.get("nodePools", {})},
+        "autoscaler": {"container": {"image": IMAGE}, **fields.get("autoscaler", {})},
+    }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Aws:
+    """What moto has."""
+
+    plane: Plane
+
+    def client(self, service: str) -> Any:
+        return boto3.client(
+            service,  # type: ignore[call-overload]
+            endpoint_url=self.plane.aws_endpoint,
+            region_name=self.plane.region,
+            aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        )
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """The Auto Scaling groups by name."""
+        pages = self.client("autoscaling").get_paginator("describe_auto_scaling_groups").paginate()
+        return {group["AutoScalingGroupName"]: group for page in pages for group in page["AutoScalingGroups"]}
+
+    def templates(self) -> dict[str, dict[str, Any]]:
+        """The newest data of the launch templates, by name."""
+        ec2 = self.client("ec2")
+        names = [one["LaunchTemplateName"] for one in ec2.describe_launch_templates()["LaunchTemplates"]]
+        return {
+            name: ec2.describe_launch_template_versions(LaunchTemplateName=name, Versions=["$Latest"])[
+                "LaunchTemplateVersions"
+            ][0]["LaunchTemplateData"]
+            for name in names
+        }
+
+    def roles(self) -> list[str]:
+        return [role["RoleName"] for role in self.client("iam").list_roles()["Roles"]]
+
+    def queues(self) -> list[str]:
+        return list(self.client("sqs").list_queues().get("QueueUrls", []))
+
+    def networks(self) -> list[str]:
+        """The networks that are not moto's own."""
+        return [vpc["VpcId"] for vpc in self.client("ec2").describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing of any stack is left."""
+        return not (self.groups() or self.templates() or self.roles() or self.queues() or self.networks())
+
+
+def created(engine: Engine) -> list[str]:
+    """The order in which resources were made, as `type name`."""
+    return [f"{entry.type} {entry.name}" for entry in engine.journal() if entry.method == "create" and not entry.error]
+
+
+def before(order: list[str], first: str, then: str) -> bool:
+    """Tell whether everything that begins with `first` came before anything that begins with `then`."""
+    firsts = [index for index, one in enumerate(order) if first in one]
+    thens = [index for index, one in enumerate(order) if then in one]
+    assert firsts, f"nothing is {first}"
+    assert thens, f"nothing is {then}"
+    return max(firsts) < min(thens)
+
+
+def objects(plane: Plane, plural: str) -> dict[str, Any]:
+    """Objects of ours by name."""
+    return {one["metadata"]["name"]: one for one in plane.api.get(f"{GROUPS}/{plural}")["items"]}
+
+
+def leftovers(plane: Plane) -> list[str]:
+    """What stacks make in a cluster and is still there, definitions aside."""
+    paths = {
+        "/api/v1/namespaces": {"default", "kube-node-lease", "kube-public", "kube-system"},
+        "/apis/apps/v1/deployments": set[str](),
+        "/apis/apps/v1/daemonsets": set[str](),
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies": set[str](),
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings": set[str](),
+    }
+    found = [
+        f"{path.rpartition('/')[2]}/{one['metadata']['name']}"
+        for path, own in paths.items()
+        for one in plane.api.get(path)["items"]
+        if one["metadata"]["name"] not in own
+    ]
+    roles = plane.api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles")["items"]
+    return found + [one["metadata"]["name"] for one in roles if "sluice" in one["metadata"]["name"]]
+
+
+def definitions(plane: Plane) -> set[str]:
+    """Our definitions that are there."""
+    listed = plane.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+    names = {one["metadata"]["name"] for one in listed}
+    return {name for name in names if name.endswith(".sluice.dev")}
