@@ -4,7 +4,7 @@ import pulumi
 import pulumi_aws as aws
 
 from autoscaler.api import version
-from components import grid, loading, machine_image, pull_requests, site
+from components import grid, loading, machine_image, place, pull_requests, site
 from components.config import reading
 
 loaded = loading.load(reading.of_program())
@@ -18,7 +18,7 @@ account = aws.Provider(
     "aws",
     region=stack.region,
     allowed_account_ids=[config.account_id],
-    default_tags=aws.ProviderDefaultTagsArgs(tags={**config.tags, "sluice.dev/stack": stack.name}),
+    default_tags=aws.ProviderDefaultTagsArgs(tags={**config.tags, place.STACK_TAG: stack.name}),
 )
 in_account = pulumi.ResourceOptions(providers=[account])
 

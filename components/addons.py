@@ -32,6 +32,9 @@ ON_SERVICES: Final[Mapping[str, Any]] = {
 }
 """Where a pod of the cluster's own services goes; every pool's nodes carry a taint with the pool's name."""
 
+ENFORCING: Final[Mapping[str, Any]] = {"enableNetworkPolicy": "true"}
+"""Without this the VPC CNI takes NetworkPolicies and does nothing about them. A text: the add-on takes no boolean."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddonsArgs:
@@ -49,11 +52,11 @@ class NetworkingAddons(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: AddonsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:NetworkingAddons", name, None, opts)
-        rights = _role(self, f"{name}-cni", args, service_account="aws-node", policy=policies.Managed.EKS_CNI)
+        rights = _role(self, f"{name}.cni", args, service_account="aws-node", policy=policies.Managed.EKS_CNI)
         identity = _addon(self, name, args, AddonName.POD_IDENTITY)
         self.ready: list[pulumi.Resource] = [
             identity,
-            _addon(self, name, args, AddonName.VPC_CNI, after=[identity, *rights.ready]),
+            _addon(self, name, args, AddonName.VPC_CNI, values=ENFORCING, after=[identity, *rights.ready]),
             _addon(self, name, args, AddonName.KUBE_PROXY),
         ]
         self.register_outputs({})
@@ -65,7 +68,7 @@ class ServicesAddons(pulumi.ComponentResource):
     def __init__(self, name: str, args: AddonsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:ServicesAddons", name, None, opts)
         rights = _role(
-            self, f"{name}-ebs", args, service_account="ebs-csi-controller-sa", policy=policies.Managed.EBS_CSI
+            self, f"{name}.ebs", args, service_account="ebs-csi-controller-sa", policy=policies.Managed.EBS_CSI
         )
         self.ready: list[pulumi.Resource] = [
             _addon(self, name, args, AddonName.COREDNS, values=ON_SERVICES),
@@ -101,7 +104,7 @@ def _addon(
 ) -> aws.eks.Addon:
     pinned = args.versions.get(addon)
     return aws.eks.Addon(
-        f"{name}-{addon}",
+        f"{name}.{addon}",
         cluster_name=args.access.name,
         addon_name=addon.value,
         addon_version=pinned.version if pinned else None,

@@ -39,8 +39,8 @@ class AdmissionPolicies(pulumi.ComponentResource):
         self.made: list[pulumi.Resource] = []
         for policy in args.policies:
             made, binding = policy.manifests()
-            resource = self._add(f"{name}-{policy.name}", made, args.provider, after=args.after)
-            bound = self._add(f"{name}-{policy.name}-binding", binding, args.provider, after=[resource])
+            resource = self._add(f"{name}.{policy.name}", made, args.provider, after=args.after)
+            bound = self._add(f"{name}.{policy.name}.binding", binding, args.provider, after=[resource])
             self.made += [resource, bound]
         self.register_outputs({})
 

@@ -1,7 +1,8 @@
 """The cluster: a new control plane of EKS or one that is there already, and the way into it.
 
-What comes after knows a cluster by its `Access` alone. Whoever makes a cluster of EKS is its administrator from the
-start (the stack cannot know who that is without a look-up); everybody else gets in by the entries made here.
+What comes after knows a cluster by its `Access` alone. Nobody is let into a cluster of EKS but by the entries made here,
+not even who makes it: EKS would make an entry of its own, beside which none for the same role can be made. So the
+config's administrators must include whoever runs `pulumi up`.
 """
 
 import ipaddress
@@ -15,13 +16,15 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components import kubeconfigs, policies
-from components.config import clusters, reading
+from components.config import clusters, network, reading
 from components.network import Network
 from components.place import Place
 
 SERVICE_CIDR: Final = "172.20.0.0/16"
-"""Addresses of Services: fixed, so that no machine has to look them up. They must not be the network's."""
+"""Addresses of Services where the config gives none: fixed, so that no machine has to look them up."""
 OTHER_SERVICE_CIDR: Final = "10.100.0.0/16"
+VIEWERS_GROUP: Final = "sluice:viewers"
+"""The group that viewers are in; EKS' own policy shows them neither nodes nor custom resources."""
 KEY_DELETION_DAYS: Final = 7
 """The least that KMS allows: what the key encrypted went with the cluster."""
 
@@ -63,35 +66,29 @@ class EksCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: EksClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:EksCluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        home = policies.Home(
-            partition=args.place.partition,
-            account=args.place.account,
-            region=args.place.region,
-            cluster=args.place.cluster,
-        )
         role = aws.iam.Role(
-            f"{name}-control-plane",
-            assume_role_policy=json.dumps(policies.cluster_trust(home)),
+            f"{name}.control-plane",
+            assume_role_policy=json.dumps(policies.cluster_trust(args.place)),
             tags=args.place.owned,
             opts=child,
         )
         rights = aws.iam.RolePolicyAttachment(
-            f"{name}-control-plane",
+            f"{name}.control-plane",
             role=role.name,
             policy_arn=policies.Managed.EKS_CLUSTER.arn(args.place.partition),
             opts=child,
         )
         key = aws.kms.Key(
-            f"{name}-secrets",
+            f"{name}.secrets",
             description=f"Secrets of cluster {args.place.cluster}",
             enable_key_rotation=True,
             deletion_window_in_days=KEY_DELETION_DAYS,
-            policy=role.arn.apply(lambda arn: json.dumps(policies.kms_key(home, cluster_role_arn=arn))),
+            policy=role.arn.apply(lambda arn: json.dumps(policies.kms_key(args.place, cluster_role_arn=arn))),
             tags=args.place.owned,
             opts=child,
         )
         logs = aws.cloudwatch.LogGroup(  # under the name that EKS would use: made here, it goes with the stack
-            f"{name}-control-plane",
+            f"{name}.control-plane",
             name=f"/aws/eks/{args.place.cluster}/cluster",
             retention_in_days=args.config.logs.retention_days,
             tags=args.place.owned,
@@ -118,7 +115,7 @@ class EksCluster(pulumi.ComponentResource):
             version=config.kubernetes_version,
             role_arn=role.arn,
             access_config=aws.eks.ClusterAccessConfigArgs(
-                authentication_mode="API", bootstrap_cluster_creator_admin_permissions=True
+                authentication_mode="API", bootstrap_cluster_creator_admin_permissions=False
             ),
             bootstrap_self_managed_addons=False,
             enabled_cluster_log_types=sorted(config.logs.types),
@@ -126,7 +123,7 @@ class EksCluster(pulumi.ComponentResource):
                 provider=aws.eks.ClusterEncryptionConfigProviderArgs(key_arn=key.arn), resources=["secrets"]
             ),
             kubernetes_network_config=aws.eks.ClusterKubernetesNetworkConfigArgs(
-                ip_family="ipv4", service_ipv4_cidr=_service_cidr(config)
+                ip_family="ipv4", service_ipv4_cidr=service_cidr(config.network)
             ),
             upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type="STANDARD"),
             vpc_config=aws.eks.ClusterVpcConfigArgs(
@@ -153,7 +150,7 @@ class EksCluster(pulumi.ComponentResource):
             eks_name=cluster.name,
             endpoint=cluster.endpoint,
             certificate_authority=authority,
-            service_cidr=_service_cidr(args.config),
+            service_cidr=service_cidr(args.config.network),
             security_group_ids=[cluster.vpc_config.apply(lambda found: found.cluster_security_group_id or "")],
             kubernetes=ways.kubernetes,
             definitions=ways.definitions,
@@ -233,7 +230,7 @@ class NodeRole(pulumi.ComponentResource):
         )
         grants = [
             aws.iam.RolePolicyAttachment(
-                f"{name}-{policy.name.lower()}", role=self.role.name, policy_arn=policy.arn(place.partition), opts=child
+                f"{name}.{policy.name.lower()}", role=self.role.name, policy_arn=policy.arn(place.partition), opts=child
             )
             for policy in policies.NODE
         ]
@@ -253,15 +250,17 @@ class NodeRole(pulumi.ComponentResource):
         self.register_outputs({"roleArn": self.role.arn})
 
 
-def service_cidr(network_cidr: str | None) -> str:
-    """Choose the addresses of Services so that they are not the network's; None: an adopted one's are not known."""
-    if network_cidr and ipaddress.IPv4Network(network_cidr).overlaps(ipaddress.IPv4Network(SERVICE_CIDR)):
+def service_cidr(config: network.Network | None) -> str:
+    """Take the addresses of Services that the config gives, or some that are not the network's.
+
+    Those of an adopted network are not known here: only the config can keep clear of them.
+    """
+    if config is not None and config.service_cidr is not None:
+        return config.service_cidr
+    taken = config.cidr if config is not None else None
+    if taken and ipaddress.IPv4Network(taken).overlaps(ipaddress.IPv4Network(SERVICE_CIDR)):
         return OTHER_SERVICE_CIDR
     return SERVICE_CIDR
-
-
-def _service_cidr(config: clusters.Cluster) -> str:
-    return service_cidr(config.network.cidr if config.network else None)
 
 
 class _Providers:
@@ -279,10 +278,10 @@ class _Providers:
     ) -> None:
         opts = pulumi.ResourceOptions(parent=parent, depends_on=after)
         self.kubernetes = k8s.Provider(
-            f"{name}-kubernetes", kubeconfig=kubeconfig, context=context, cluster_identifier=identifier, opts=opts
+            f"{name}.kubernetes", kubeconfig=kubeconfig, context=context, cluster_identifier=identifier, opts=opts
         )
         self.definitions = k8s.Provider(
-            f"{name}-definitions",
+            f"{name}.definitions",
             kubeconfig=kubeconfig,
             context=context,
             cluster_identifier=identifier,
@@ -301,10 +300,11 @@ def _entries(
     entries: dict[str, aws.eks.AccessEntry] = {}
     for principal in sorted({*access.admins, *access.viewers}):
         entries[principal] = aws.eks.AccessEntry(
-            f"{name}-{_short(principal)}",
+            f"{name}.{_short(principal)}",
             cluster_name=cluster,
             principal_arn=principal,
             type="STANDARD",
+            kubernetes_groups=[VIEWERS_GROUP] if principal in access.viewers else None,
             tags=place.owned,
             opts=child,
         )
@@ -312,7 +312,7 @@ def _entries(
     for level, principals in levels.items():
         for principal in sorted(set(principals)):
             yield aws.eks.AccessPolicyAssociation(
-                f"{name}-{level}-{_short(principal)}",
+                f"{name}.{level}.{_short(principal)}",
                 cluster_name=cluster,
                 principal_arn=principal,
                 policy_arn=f"arn:{place.partition}:eks::aws:cluster-access-policy/{ACCESS_POLICIES[level]}",

@@ -6,17 +6,15 @@ Never both: whoever makes this also leaves `capacity` out of the runtime's contr
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components import cluster, kube, pod_identity, policies, runtime_rights
+from autoscaler.api.manifests import Manifest
+from components import cluster, kube, pod_identity, policies
 from components import cluster_autoscaler_manifests as manifests
 from components.config.clusters import Cluster
 from components.place import Place
-
-_GROUP: Final = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +34,10 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         super().__init__("sluice:index:ClusterAutoscaler", name, None, opts)
         self._name, self._args = name, args
         account = kube.make(k8s.core.v1.ServiceAccount, name, self._opts(), metadata=manifests.METADATA)
-        rights = [*self._cluster_rights(), *self._own_rights()]
+        rights = [
+            *self._rights(manifests.CLUSTER_METADATA, manifests.cluster_rules()),
+            *self._rights(manifests.METADATA, manifests.own_rules()),
+        ]
         self.deployment = kube.make(
             k8s.apps.v1.Deployment,
             name,
@@ -48,41 +49,16 @@ class ClusterAutoscaler(pulumi.ComponentResource):
             kube.make(k8s.policy.v1.PodDisruptionBudget, name, self._opts(), metadata=manifests.METADATA, spec=budget)
         self.register_outputs({})
 
-    def _cluster_rights(self) -> list[pulumi.Resource]:
-        metadata = {"name": manifests.NAME, "labels": manifests.LABELS}
-        role = kube.make(
-            k8s.rbac.v1.ClusterRole, self._name, self._opts(), metadata=metadata, rules=manifests.cluster_rules()
-        )
-        binding = kube.make(
-            k8s.rbac.v1.ClusterRoleBinding,
-            self._name,
-            self._opts(role),
-            metadata=metadata,
-            role_ref={"apiGroup": _GROUP, "kind": "ClusterRole", "name": manifests.NAME},
-            subjects=_subjects(),
-        )
-        return [role, binding]
-
-    def _own_rights(self) -> list[pulumi.Resource]:
-        role = kube.make(
-            k8s.rbac.v1.Role, self._name, self._opts(), metadata=manifests.METADATA, rules=manifests.own_rules()
-        )
-        binding = kube.make(
-            k8s.rbac.v1.RoleBinding,
-            self._name,
-            self._opts(role),
-            metadata=manifests.METADATA,
-            role_ref={"apiGroup": _GROUP, "kind": "Role", "name": manifests.NAME},
-            subjects=_subjects(),
-        )
-        return [role, binding]
+    def _rights(self, metadata: Manifest, rules: list[Manifest]) -> list[pulumi.Resource]:
+        subject = kube.account(manifests.NAMESPACE, manifests.NAME)
+        return kube.grant(self._name, self._opts(), metadata=metadata, rules=rules, subject=subject)
 
     def _credentials(self) -> Sequence[pulumi.Resource]:
         """Give it a role in AWS, where the cluster can hand one to pods."""
         args = self._args
         if args.access.eks_name is None:
             return []
-        document = policies.cluster_autoscaler(runtime_rights.home(args.place))
+        document = policies.cluster_autoscaler(args.place)
         role = pod_identity.PodRole(
             self._name,
             pod_identity.PodRoleArgs(
@@ -100,7 +76,3 @@ class ClusterAutoscaler(pulumi.ComponentResource):
     def _opts(self, *after: pulumi.Resource) -> pulumi.ResourceOptions:
         access = self._args.access
         return pulumi.ResourceOptions(parent=self, provider=access.kubernetes, depends_on=[*access.ready, *after])
-
-
-def _subjects() -> list[dict[str, str]]:
-    return [{"kind": "ServiceAccount", "name": manifests.NAME, "namespace": manifests.NAMESPACE}]

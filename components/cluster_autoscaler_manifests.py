@@ -20,7 +20,8 @@ PORT: Final = 8085
 _USER: Final = 65534
 _SELECTOR: Final = {"app.kubernetes.io/name": NAME}
 LABELS: Final = {**_SELECTOR, **specs.STAMP}
-METADATA: Final = {"name": NAME, "namespace": NAMESPACE, "labels": LABELS}
+CLUSTER_METADATA: Final = {"name": NAME, "labels": LABELS}
+METADATA: Final = {**CLUSTER_METADATA, "namespace": NAMESPACE}
 _READ: Final = ("get", "list", "watch")
 
 

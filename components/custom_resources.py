@@ -46,7 +46,7 @@ class Definitions(pulumi.ComponentResource):
             kind = manifest["spec"]["names"]["kind"]
             if kind == "WorkerPool" and not args.install_worker_pool:
                 continue
-            self.made.append(self._add(f"{name}-{kind.lower()}", manifest, args))
+            self.made.append(self._add(f"{name}.{kind.lower()}", manifest, args))
         self.register_outputs({})
 
     def _add(self, name: str, manifest: Manifest, args: DefinitionsArgs) -> pulumi.Resource:
@@ -75,7 +75,7 @@ class Namespaces(pulumi.ComponentResource):
         super().__init__("sluice:index:Namespaces", name, None, opts)
         self.by_name: dict[str, pulumi.Resource] = {
             namespace: add_namespace(
-                f"{name}-{namespace}",
+                f"{name}.{namespace}",
                 namespace,
                 args.config,
                 opts=pulumi.ResourceOptions(parent=self, provider=args.provider, depends_on=[*args.after]),
@@ -86,11 +86,9 @@ class Namespaces(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def add_namespace(
-    name: str, namespace: str, config: Cluster, *, labels: Mapping[str, str] | None = None, opts: pulumi.ResourceOptions
-) -> pulumi.Resource:
+def add_namespace(name: str, namespace: str, config: Cluster, *, opts: pulumi.ResourceOptions) -> pulumi.Resource:
     """Make a namespace, or label one that is there already, touching nothing else of it."""
-    marks = {**specs.namespace_labels(config, namespace), **(labels or {})}
+    marks = specs.namespace_labels(config, namespace)
     if specs.is_existing_namespace(config, namespace):
         return kube.make(k8s.core.v1.NamespacePatch, name, opts, metadata={"name": namespace, "labels": marks})
     labelled = {"name": namespace, "labels": {**specs.STAMP, **marks}}
@@ -183,7 +181,7 @@ class CustomResources(pulumi.ComponentResource):
         }
         return kube.make(
             k8s.apiextensions.CustomResource,
-            f"{self._name}-{kind.lower()}-{f'{namespace}/' if namespace else ''}{key}",
+            f"{self._name}.{kind.lower()}.{f'{namespace}/' if namespace else ''}{key}",
             pulumi.ResourceOptions(
                 parent=self,
                 provider=args.provider,

@@ -1,6 +1,5 @@
 """The dashboard and alert rules in the cluster, where Grafana and Prometheus look for them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +23,6 @@ class DashboardsArgs:
     access: cluster.Access
     namespace: pulumi.Resource
     """The runtime's namespace, where they live."""
-    after: Sequence[pulumi.Resource] = ()
 
 
 class Dashboards(pulumi.ComponentResource):
@@ -38,14 +36,12 @@ class Dashboards(pulumi.ComponentResource):
         config, namespace = args.config.autoscaler, args.config.autoscaler.namespace
         metadata = deployment.metadata(config)
         child = pulumi.ResourceOptions(
-            parent=self,
-            provider=args.access.kubernetes,
-            depends_on=[*args.access.ready, args.namespace, *args.after],
+            parent=self, provider=args.access.kubernetes, depends_on=[*args.access.ready, args.namespace]
         )
         dashboard = dashboard_panels.dashboard(args.place.cluster, namespace)
         kube.make(
             k8s.core.v1.ConfigMap,
-            f"{name}-dashboard",
+            f"{name}.dashboard",
             child,
             metadata={
                 **metadata,
@@ -59,7 +55,7 @@ class Dashboards(pulumi.ComponentResource):
         if args.config.monitoring.prometheus_operator:
             kube.make(
                 k8s.apiextensions.CustomResource,
-                f"{name}-alerts",
+                f"{name}.alerts",
                 child,
                 api_version="monitoring.coreos.com/v1",
                 kind="PrometheusRule",
@@ -68,7 +64,7 @@ class Dashboards(pulumi.ComponentResource):
             )
         else:
             data = {"sluice.rules.yaml": dashboard_panels.text(groups)}
-            kube.make(k8s.core.v1.ConfigMap, f"{name}-alerts", child, metadata=named, data=data)
+            kube.make(k8s.core.v1.ConfigMap, f"{name}.alerts", child, metadata=named, data=data)
         grafana = args.config.monitoring.grafana_url
         self.url = dashboard_panels.url(grafana, args.place.cluster) if grafana else None
         self.register_outputs({"url": self.url})

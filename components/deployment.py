@@ -4,11 +4,12 @@ Everything that the process needs from its surroundings is written down in the D
 with its token, the namespace and its own name. So the very same command runs on any host, with the paths rewritten and
 with KUBERNETES_SERVICE_HOST and _PORT set, as a kubelet does.
 
-What the config gives is merged by its key (a variable's name, a volume's name, a mount's path) and wins: server-side
-apply takes no key twice.
+What the config gives is merged by its key (a variable's name, a volume's name, a mount's path), since server-side apply
+takes no key twice. A volume or a mount of the config wins. A variable of ours wins: the roles and the other node scaler
+were made for what it says.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,7 +36,6 @@ RESTRICTED_CONTAINER: Final = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
-_HOSTNAME: Final = "kubernetes.io/hostname"
 _RESOURCES: Final = {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}}
 _SCRAPE: Final = {
     "prometheus.io/scrape": "true",
@@ -144,7 +144,7 @@ def service(autoscaler: Autoscaler) -> Manifest:
 
 
 def environment(around: Surroundings) -> list[Manifest]:
-    """Return the container's variables, those of the config last."""
+    """Return the container's variables: those of the config, but for the names that are ours."""
     autoscaler = around.autoscaler
     ours: list[Manifest] = [
         {"name": "SLUICE_NAMESPACE", **_field("metadata.namespace")},
@@ -163,7 +163,7 @@ def environment(around: Surroundings) -> list[Manifest]:
     if around.interruption_queue is not None:
         ours.append({"name": "SLUICE_INTERRUPTION_QUEUE", "value": around.interruption_queue})
     given = [specs.declared(one) for one in autoscaler.container.env]
-    return _merged("name", ours, given)
+    return _merged("name", given, ours)
 
 
 def _pod(around: Surroundings) -> Manifest:
@@ -178,7 +178,7 @@ def _pod(around: Surroundings) -> Manifest:
         "securityContext": {**RESTRICTED_POD, "runAsUser": USER, "runAsGroup": USER}
         if pod.security_context is None
         else pod.security_context,
-        "topologySpreadConstraints": [_spread(autoscaler, key) for key in (keys.ZONE, _HOSTNAME)],
+        "topologySpreadConstraints": [_spread(autoscaler, key) for key in (keys.ZONE, keys.HOSTNAME)],
         "tolerations": [specs.declared(one) for one in pod.tolerations],
         **({} if pod.affinity is None else {"affinity": pod.affinity}),
         **_pull_secrets(autoscaler),
@@ -257,6 +257,6 @@ def _word(truth: bool) -> str:  # noqa: FBT001  # the truth is what it is about
     return "true" if truth else "false"
 
 
-def _merged(key: str, ours: Sequence[Manifest], given: Iterable[Mapping[str, Any]]) -> list[Manifest]:
-    """Put the config's entries after ours, and in the place of those with the same key."""
-    return list({one[key]: dict(one) for one in (*ours, *given)}.values())
+def _merged(key: str, weaker: Iterable[Mapping[str, Any]], stronger: Iterable[Mapping[str, Any]]) -> list[Manifest]:
+    """Put the stronger entries after the weaker ones, and in the place of those with the same key."""
+    return list({one[key]: dict(one) for one in (*weaker, *stronger)}.values())

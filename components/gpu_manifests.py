@@ -12,7 +12,6 @@ from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from components import deployment, specs
 from components.config.node_pools import SERVICES
-from components.grid import Grid
 
 NAMESPACE: Final = "kube-system"
 DEVICE_PLUGIN: Final = "nvidia-device-plugin"
@@ -26,19 +25,19 @@ _USER: Final = 65534
 _PLUGINS: Final = "/var/lib/kubelet/device-plugins"
 
 
-def is_needed(grid: Grid) -> bool:
-    """Tell whether a cluster has a node group with GPUs."""
-    return any(group.gpus for group in grid.groups)
-
-
 def labels(name: str) -> dict[str, str]:
     """Return the labels of an object."""
     return {**_selector(name), **specs.STAMP}
 
 
 def metadata(name: str) -> Manifest:
-    """Return an object's metadata."""
-    return {"name": name, "namespace": NAMESPACE, "labels": labels(name)}
+    """Return the metadata of an object in the namespace."""
+    return {**cluster_metadata(name), "namespace": NAMESPACE}
+
+
+def cluster_metadata(name: str) -> Manifest:
+    """Return the metadata of an object of the whole cluster."""
+    return {"name": name, "labels": labels(name)}
 
 
 def device_plugin() -> Manifest:

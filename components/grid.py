@@ -5,6 +5,7 @@ pool or a zone never renames another group. What is left out is named; what cann
 """
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from components.offerings import InstanceTypeOffer, Offerings
 NAME_MAX: Final = 128
 """What a launch template's name may have; a group may have 255, and both share the name."""
 NAME_TAG: Final = "Name"
+TAG_KEY_MAX: Final = 128
 WARN_PERCENT: Final = 80
 
 
@@ -159,6 +161,7 @@ class _Builder:
         groups: list[NodeGroupSpec] = []
         omissions: list[Omission] = []
         most = 0
+        long: set[str] = set()
         for index, instance_type in enumerate(self.pool.instance_types):
             offer = self.offerings.types.get(instance_type)
             offered = [zone for zone in zones if offer is not None and zone in offer.zones]
@@ -167,11 +170,12 @@ class _Builder:
                 continue
             drafts = {zone: self._draft(zone, instance_type, offer) for zone in offered}
             most = max(most, *(len(draft.tags) for draft in drafts.values()))
-            if most <= TAGS_MAX:
+            long |= {key for draft in drafts.values() for key in draft.tags if len(key) > TAG_KEY_MAX}
+            if most <= TAGS_MAX and not long:
                 groups += [self._group(zone, instance_type, offer, draft) for zone, draft in drafts.items()]
             omissions += [self._omission(instance_type, zone, "not offered") for zone in zones if zone not in offered]
             omissions += [self._omission(instance_type, zone, "no subnet") for zone in self._without_subnet(offer)]
-        problems += [*self._minimum_problems(groups), *self._tag_problems(most)]
+        problems += [*self._minimum_problems(groups), *self._tag_problems(most, long)]
         return Grid(groups=tuple(groups), omissions=tuple(omissions), problems=tuple(problems))
 
     def _path(self, *rest: str | int) -> tuple[str | int, ...]:
@@ -235,7 +239,13 @@ class _Builder:
                 message=f"must be at least {total}: {len(groups)} groups of at least {self.pool.min_per_group} each",
             )
 
-    def _tag_problems(self, most: int) -> Iterator[Problem]:
+    def _tag_problems(self, most: int, long: set[str]) -> Iterator[Problem]:
+        for key in sorted(long):
+            yield Problem(
+                path=self._path(),
+                has_value=False,
+                message=f"makes the tag {key}, and AWS allows {TAG_KEY_MAX} characters: shorten the label or taint",
+            )
         if most > TAGS_MAX:
             yield Problem(
                 path=self._path(),
@@ -286,7 +296,7 @@ class _Builder:
         return {
             **self.pool.labels,
             **{keys.tag_label(tag): value for tag, value in tags.items()},
-            **({keys.ACCELERATOR: f"nvidia-{offer.gpu_name.lower()}"} if offer.gpus and offer.gpu_name else {}),
+            **({keys.ACCELERATOR: _accelerator(offer.gpu_name)} if offer.gpus and offer.gpu_name else {}),
             keys.NODE_TYPE: self.pool.node_type,
             keys.INSTANCE_POOL: self.pool_name,
             keys.ZONE_BETA: zone,
@@ -318,6 +328,11 @@ def name(cluster: str, key: NodeGroupKey) -> str:
 
 
 _CLOUD_LABELS: Final = frozenset({keys.ZONE, keys.INSTANCE_TYPE, keys.ARCHITECTURE})
+
+
+def _accelerator(gpu_name: str) -> str:
+    """Write a GPU's name as a label's value: nvidia-v100, nvidia-rtx-pro-4500."""
+    return "nvidia-" + re.sub(r"[^a-z0-9.]+", "-", gpu_name.lower()).strip("-.")
 
 
 def _known_labels(key: NodeGroupKey, offer: InstanceTypeOffer) -> dict[str, str]:

@@ -9,7 +9,7 @@ look-up, and would put it into the state.
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,6 @@ from components.place import Place
 ROOT: Final = Path(__file__).parent.parent
 SOURCES: Final = "autoscaler"
 """All that goes in, with the Dockerfile; .dockerignore keeps everything else out."""
-PLATFORMS: Final = (docker_build.Platform.LINUX_AMD64, docker_build.Platform.LINUX_ARM64)
 KEPT_IMAGES: Final = 10
 UNTAGGED_DAYS: Final = 7
 
@@ -36,6 +35,8 @@ class ImageArgs:
 
     place: Place
     config: Image
+    platforms: Sequence[str] = ("linux/amd64",)
+    """Those of the machines that the runtime may run on; each takes a build of its own."""
     root: Path = ROOT
     """The checkout to build from."""
 
@@ -58,7 +59,7 @@ class RuntimeImage(pulumi.ComponentResource):
         repository = aws.ecr.Repository(
             name,
             name=repository_name(args.place.cluster),
-            image_tag_mutability="IMMUTABLE",
+            image_tag_mutability="MUTABLE",  # a rebuilt image has the same tag; pods run by digest
             image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
             encryption_configurations=[aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="AES256")],
             force_delete=True,
@@ -71,7 +72,7 @@ class RuntimeImage(pulumi.ComponentResource):
             tags=[pulumi.Output.concat(repository.repository_url, ":", content_digest(args.root))],
             context=docker_build.BuildContextArgs(location="."),  # not absolute: every machine would see a change
             dockerfile=docker_build.DockerfileArgs(location=f"{SOURCES}/Dockerfile"),
-            platforms=list(PLATFORMS),
+            platforms=[docker_build.Platform(one) for one in args.platforms],
             push=True,
             build_on_preview=False,
             opts=child,

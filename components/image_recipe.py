@@ -99,6 +99,27 @@ def document(config: MachineImage, *, kubernetes_version: str) -> str:
     return _within_limit(yaml.safe_dump(written, sort_keys=False, width=math.inf))
 
 
+def user_data(region: str) -> str:
+    """Write what a build machine does first: install the agent by which Image Builder commands it.
+
+    This takes the place of what Image Builder itself would run, which is documented for no Debian.
+    """
+    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    bucket = f"https://s3.{region}.{suffix}/amazon-ssm-{region}"
+    lines = [
+        "#!/bin/sh",
+        "set -eu",
+        "test ! -x /usr/bin/amazon-ssm-agent || exit 0",
+        *_install(("ca-certificates", "curl")),
+        "agent=$(mktemp --suffix=.deb)",
+        f'curl --fail --silent --show-error --retry 5 --output "$agent" '
+        f'"{bucket}/latest/debian_$(dpkg --print-architecture)/amazon-ssm-agent.deb"',
+        'dpkg --install "$agent"',
+        "systemctl enable --now amazon-ssm-agent.service",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def packages(config: MachineImage) -> tuple[str, ...]:
     """Name the packages that an image gets, each once, in order."""
     wanted = {

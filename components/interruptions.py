@@ -15,8 +15,9 @@ import pulumi_aws as aws
 from components import policies
 from components.place import Place
 
-RETENTION_SECONDS: Final = 300
-"""An interruption comes two minutes after its warning: older news are of no use, and would only delay newer ones."""
+RETENTION_SECONDS: Final = 3600
+"""Maintenance is announced once, days ahead: the news must survive an absence of the runtime. A spot warning is stale
+after two minutes, and the runtime knows by itself that the machine is gone."""
 LONG_POLL_SECONDS: Final = 20
 
 
@@ -45,7 +46,7 @@ class Interruptions(pulumi.ComponentResource):
         )
         rules = {
             key: aws.cloudwatch.EventRule(
-                f"{name}-{key}",
+                f"{name}.{key}",
                 description=f"{key} of cluster {args.place.cluster}",
                 event_pattern=json.dumps(pattern),
                 tags=owned,
@@ -56,7 +57,7 @@ class Interruptions(pulumi.ComponentResource):
         policy = aws.sqs.QueuePolicy(name, queue_url=queue.url, policy=_policy(queue, rules), opts=child)
         after = pulumi.ResourceOptions(parent=self, depends_on=[policy])
         for key, rule in rules.items():
-            aws.cloudwatch.EventTarget(f"{name}-{key}", rule=rule.name, arn=queue.arn, opts=after)
+            aws.cloudwatch.EventTarget(f"{name}.{key}", rule=rule.name, arn=queue.arn, opts=after)
         self.queue_url, self.queue_arn = queue.url, queue.arn
         self.register_outputs({"queueUrl": queue.url})
 

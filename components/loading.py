@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from components import grid, offerings, subnets
+from components import grid, image_recipe, offerings, subnets
 from components.config import problems, reading
 from components.config.base import Problem
 from components.config.clusters import Cluster
 from components.config.reading import Raw, Stack
+from components.config.stack import StackConfig
 
-OFFERINGS: Final = Path(__file__).parent.parent / "stacks" / "offerings"
+OFFERINGS: Final = Path(__file__).parent.parent / offerings.DIRECTORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ def load(raw: Raw, directory: Path = OFFERINGS) -> Loaded:
     grids = {key: _grid(raw, key, cluster, offered) for key, cluster in examined.clusters.items()}
     found += [_under(key, one) for key, made in grids.items() for one in made.problems]
     found += _control_planes(examined.clusters, offered)
+    found += _recipes(examined.config)
     if examined.config is not None:
         over = grid.quota(sum(len(one.groups) for one in grids.values()), examined.config.asg_quota)
         found += [over] if over else []
@@ -59,7 +61,7 @@ def _offerings(
     if not isinstance(raw.region, str) or not any(cluster.node_pools for cluster in clusters.values()):
         return None
     try:
-        return offerings.load(raw.region, directory)
+        return offerings.load(raw.region, directory, account=str(raw.values.get("accountId")))
     except offerings.OfferingsError as error:
         found.append(Problem(path=("aws:region",), value=raw.region, message=str(error)))
         return None
@@ -68,8 +70,10 @@ def _offerings(
 def _grid(raw: Raw, key: str, cluster: Cluster, offered: offerings.Offerings | None) -> grid.Grid:
     if offered is None:
         return grid.Grid(groups=())
-    tags = raw.values.get("tags")
-    return grid.plan(cluster.name_in(raw.stack, key), cluster, offered, tags=tags if isinstance(tags, Mapping) else {})
+    given = raw.values.get("tags")
+    pairs = given.items() if isinstance(given, Mapping) else ()
+    tags = {name: value for name, value in pairs if isinstance(value, str)}
+    return grid.plan(cluster.name_in(raw.stack, key), cluster, offered, tags=tags)
 
 
 def _control_planes(clusters: Mapping[str, Cluster], offered: offerings.Offerings | None) -> Iterator[Problem]:
@@ -80,6 +84,16 @@ def _control_planes(clusters: Mapping[str, Cluster], offered: offerings.Offering
                 subnets.control_plane_zones(_with_subnets(cluster, offered.zones))
             except subnets.SubnetError as error:
                 yield Problem(path=("clusters", key, "network"), message=str(error), has_value=False)
+
+
+def _recipes(config: StackConfig | None) -> Iterator[Problem]:
+    """Write each machine image's recipe, to see that it can be written."""
+    for name, image in config.machine_images.items() if config else ():
+        version = image_recipe.kubernetes_version(config, name) if config else ""
+        try:
+            image_recipe.document(image, kubernetes_version=version)
+        except image_recipe.RecipeError as error:
+            yield Problem(path=("machineImages", name), message=str(error), has_value=False)
 
 
 def _with_subnets(cluster: Cluster, zones: Mapping[str, str]) -> dict[str, str]:

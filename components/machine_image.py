@@ -5,6 +5,7 @@ parameter names the base image, whose machines never become nodes. Recipes canno
 what is in it; a change makes a new one beside the old.
 """
 
+import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ import pulumi_aws as aws
 from components import image_recipe, policies
 from components.config.reading import Stack
 from components.config.stack import MachineImage as MachineImageConfig
-from components.network import Network
 from components.node_group import ROOT_DEVICE
 from components.place import STACK_TAG
 
@@ -26,13 +26,11 @@ PARAMETER_PREFIX: Final = "/imagebuilder/sluice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineImageArgs:
-    """Which images, and where they are built."""
+    """Which images; they are built in the account's default network."""
 
     stack: Stack
     image_name: str
     config: MachineImageConfig
-    network: Network | None = None
-    """A network whose private subnets can build; None: the account's default one."""
 
 
 class MachineImage(pulumi.ComponentResource):
@@ -72,7 +70,8 @@ class MachineImage(pulumi.ComponentResource):
         config = args.config
         version = image_recipe.kubernetes_version(args.stack.config, args.image_name)
         document = image_recipe.document(config, kubernetes_version=version)
-        unique = f"{full_name}-{image_recipe.digest(document, config.base_image_id, config.version)}"
+        start = image_recipe.user_data(args.stack.region)
+        unique = f"{full_name}-{image_recipe.digest(document, start, config.base_image_id, config.version)}"
         child = pulumi.ResourceOptions(parent=self)
         component = aws.imagebuilder.Component(
             name, name=unique, version=config.version, platform="Linux", data=document, opts=child
@@ -84,6 +83,7 @@ class MachineImage(pulumi.ComponentResource):
             parent_image=config.base_image_id,
             components=[aws.imagebuilder.ImageRecipeComponentArgs(component_arn=component.arn)],
             block_device_mappings=[_disk()],
+            user_data_base64=base64.b64encode(start.encode()).decode(),
             systems_manager_agent=aws.imagebuilder.ImageRecipeSystemsManagerAgentArgs(uninstall_after_build=True),
             opts=child,
         )
@@ -101,8 +101,6 @@ class MachineImage(pulumi.ComponentResource):
                 http_tokens="required", http_put_response_hop_limit=1
             ),
             terminate_instance_on_failure=True,
-            subnet_id=_subnet(args.network) if args.network else None,
-            security_group_ids=[self._security_group(name, args.network).id] if args.network else None,
             opts=pulumi.ResourceOptions(parent=self, depends_on=rights),
         )
 
@@ -112,31 +110,16 @@ class MachineImage(pulumi.ComponentResource):
         role = aws.iam.Role(name, assume_role_policy=trust, opts=child)
         rights = [
             aws.iam.RolePolicyAttachment(
-                f"{name}-{policy.name.lower()}", role=role.name, policy_arn=policy.arn(partition), opts=child
+                f"{name}.{policy.name.lower()}", role=role.name, policy_arn=policy.arn(partition), opts=child
             )
             for policy in policies.IMAGE_BUILD
         ]
         return aws.iam.InstanceProfile(name, role=role.name, opts=child), rights
 
-    def _security_group(self, name: str, network: Network) -> aws.ec2.SecurityGroup:
-        """Let a build reach what it installs, and nobody reach the build."""
-        return aws.ec2.SecurityGroup(
-            name,
-            vpc_id=network.vpc_id,
-            description="Instances that build machine images",
-            ingress=[],
-            egress=[aws.ec2.SecurityGroupEgressArgs(protocol="-1", from_port=0, to_port=0, cidr_blocks=["0.0.0.0/0"])],
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-
 
 def parameter_name(stack: str, image: str) -> str:
     """Name the parameter that holds the id of the newest image."""
     return f"{PARAMETER_PREFIX}/{stack}/{image}"
-
-
-def _subnet(network: Network) -> pulumi.Input[str]:
-    return network.subnet_ids[min(network.subnet_ids)]
 
 
 def _disk() -> aws.imagebuilder.ImageRecipeBlockDeviceMappingArgs:

@@ -81,8 +81,8 @@ class _Builder:
         self._public_routes = self._routes("public", gateway_id=self._internet.id)
         nat = {zone: self._nat_gateway(zone, carved[zone].public) for zone in gateways}
         self.private = {zone: self._private_subnet(zone, carved[zone].private) for zone in zones}
-        tables = {zone: self._routes(zone, nat_gateway_id=(nat.get(zone) or nat[gateways[0]]).id) for zone in zones}
-        self.ways_out = [self._associate(zone, self.private[zone], tables[zone]) for zone in zones]
+        tables = {zone: self._routes(f"private-{zone}", nat_gateway_id=(nat.get(zone) or nat[gateways[0]]).id) for zone in zones}
+        self.ways_out = [self._associate(f"private-{zone}", self.private[zone], tables[zone]) for zone in zones]
         self.storage = self._storage_endpoint([table.id for table in tables.values()])
 
     def _tags(self, suffix: str = "") -> dict[str, str]:
@@ -114,17 +114,17 @@ class _Builder:
         """Make a table that leads everything out by one gateway."""
         way_out = aws.ec2.RouteTableRouteArgs(cidr_block=ANYWHERE, gateway_id=gateway_id, nat_gateway_id=nat_gateway_id)
         return aws.ec2.RouteTable(
-            f"{self._name}-{key}", vpc_id=self.vpc.id, routes=[way_out], tags=self._tags(f"-{key}"), opts=self._child
+            f"{self._name}.{key}", vpc_id=self.vpc.id, routes=[way_out], tags=self._tags(f"-{key}"), opts=self._child
         )
 
     def _associate(self, key: str, subnet: aws.ec2.Subnet, table: aws.ec2.RouteTable) -> aws.ec2.RouteTableAssociation:
         return aws.ec2.RouteTableAssociation(
-            f"{self._name}-{key}", subnet_id=subnet.id, route_table_id=table.id, opts=self._child
+            f"{self._name}.{key}", subnet_id=subnet.id, route_table_id=table.id, opts=self._child
         )
 
     def _private_subnet(self, zone: str, cidr: str) -> aws.ec2.Subnet:
         return aws.ec2.Subnet(
-            f"{self._name}-private-{zone}",
+            f"{self._name}.private-{zone}",
             vpc_id=self.vpc.id,
             availability_zone=zone,
             cidr_block=cidr,
@@ -135,7 +135,7 @@ class _Builder:
 
     def _nat_gateway(self, zone: str, cidr: str) -> aws.ec2.NatGateway:
         """Make a gateway with a subnet and an address of its own."""
-        key = f"{self._name}-public-{zone}"
+        key = f"{self._name}.public-{zone}"
         tags = self._tags(f"-public-{zone}")
         subnet = aws.ec2.Subnet(
             key, vpc_id=self.vpc.id, availability_zone=zone, cidr_block=cidr, tags=tags, opts=self._child
@@ -148,7 +148,7 @@ class _Builder:
     def _storage_endpoint(self, tables: Sequence[pulumi.Input[str]]) -> aws.ec2.VpcEndpoint:
         """Let image layers come from S3 without passing, and paying, a NAT gateway."""
         return aws.ec2.VpcEndpoint(
-            f"{self._name}-s3",
+            f"{self._name}.s3",
             vpc_id=self.vpc.id,
             service_name=f"com.amazonaws.{self._place.region}.s3",
             vpc_endpoint_type="Gateway",

@@ -95,11 +95,6 @@ class Offerings(_Strict):
                 raise ValueError(f"types.{name}: zones {', '.join(unknown)} are not among {', '.join(self.zones)}")
         return self
 
-    def zones_of(self, instance_type: str) -> tuple[str, ...]:
-        """Return the zones that offer a type; none for a type that the region does not have."""
-        offer = self.types.get(instance_type)
-        return offer.zones if offer else ()
-
 
 def is_availability_zone(zone: str, region: str) -> bool:
     """Tell availability zones (eu-west-1a) from Local and Wavelength Zones (us-west-2-lax-1a), which we leave out."""
@@ -111,9 +106,13 @@ def path(region: str, directory: Path = DIRECTORY) -> Path:
     return directory / f"{region}.yaml"
 
 
-def load(region: str, directory: Path = DIRECTORY) -> Offerings:
-    """Read a region's offerings; raise OfferingsError if they are missing, broken or another region's."""
-    file = path(region, directory)
+def load(region: str, directory: Path = DIRECTORY, *, account: str = "") -> Offerings:
+    """Read a region's offerings; raise OfferingsError if they are missing, broken or another region's.
+
+    An account's own file comes first, if it has one: zone names mean other places in other accounts.
+    """
+    own = path(region, directory / account) if account.isdecimal() else path(region, directory)
+    file = own if own.exists() else path(region, directory)
     refresh = f"run `make offerings REGION={region}` and review the difference"
     try:
         read = parse(file.read_text(encoding="utf-8"))

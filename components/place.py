@@ -1,11 +1,12 @@
 """Where a cluster's resources live, and how they are marked as its own. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from autoscaler.api import keys
-from components.config.reading import Stack
+
+if TYPE_CHECKING:
+    from components.config.reading import Stack
 
 STACK_TAG: Final = f"{keys.PREFIX}stack"
 
@@ -14,25 +15,21 @@ STACK_TAG: Final = f"{keys.PREFIX}stack"
 class Place:
     """A cluster's place in AWS."""
 
-    stack: str
     account: str
     partition: str
+    """aws, aws-cn or aws-us-gov."""
     region: str
     cluster: str
     """The cluster's name in AWS, which begins the names of everything that is its own."""
-    tags: Mapping[str, str]
-    """The stack's tags, which machines and disks carry too; the provider puts them on everything else by itself."""
 
     @classmethod
-    def of(cls, stack: Stack, key: str) -> "Place":
+    def of(cls, stack: "Stack", key: str) -> "Place":
         """Return the place of one of the stack's clusters."""
         return cls(
-            stack=stack.name,
             account=stack.config.account_id,
             partition=stack.partition,
             region=stack.region,
             cluster=stack.cluster_name(key),
-            tags=stack.config.tags,
         )
 
     @property

@@ -5,7 +5,7 @@ It must not decide what a role may do: its caller brings the policies.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pulumi
@@ -41,11 +41,11 @@ class PodRole(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         self.role = aws.iam.Role(name, assume_role_policy=_trust(args), tags=args.place.owned, opts=child)
         self.grants: list[pulumi.Resource] = [
-            aws.iam.RolePolicy(f"{name}-{key}", role=self.role.name, policy=document, opts=child)
+            aws.iam.RolePolicy(f"{name}.{key}", role=self.role.name, policy=document, opts=child)
             for key, document in args.policies.items()
         ]
         self.grants += [
-            aws.iam.RolePolicyAttachment(f"{name}-{key}", role=self.role.name, policy_arn=arn, opts=child)
+            aws.iam.RolePolicyAttachment(f"{name}.{key}", role=self.role.name, policy_arn=arn, opts=child)
             for key, arn in args.managed_policy_arns.items()
         ]
         self.association = self._associate(name, args) if args.access.eks_name is not None else None
@@ -70,10 +70,9 @@ class PodRole(pulumi.ComponentResource):
 
 def _trust(args: PodRoleArgs) -> pulumi.Output[str]:
     """Trust this ServiceAccount of this cluster; a name that is not in EKS trusts nobody."""
-    place = args.place
 
     def document(cluster: str) -> str:
-        home = policies.Home(partition=place.partition, account=place.account, region=place.region, cluster=cluster)
-        return json.dumps(policies.pod_trust(home, namespace=args.namespace, service_account=args.service_account))
+        place = replace(args.place, cluster=cluster)
+        return json.dumps(policies.pod_trust(place, namespace=args.namespace, service_account=args.service_account))
 
     return pulumi.Output.from_input(args.access.name).apply(document)

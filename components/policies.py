@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from autoscaler.api import keys, permissions
 from autoscaler.api.permissions import AwsResource
+from components.place import Place
 
 Document = dict[str, Any]
 """An IAM document, ready to be written as JSON."""
@@ -19,26 +20,6 @@ Statement = dict[str, Any]
 
 GITHUB: Final = "token.actions.githubusercontent.com"
 _OWNED: Final = "owned"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """Where a cluster is."""
-
-    partition: str = "aws"
-    """aws, aws-cn or aws-us-gov."""
-    account: str
-    region: str
-    cluster: str
-    """The cluster's name."""
-
-    def arn(self, service: str, resource: str) -> str:
-        """Name something in this account and region."""
-        return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
-
-    @property
-    def cluster_arn(self) -> str:
-        return self.arn("eks", f"cluster/{self.cluster}")
 
 
 class Managed(StrEnum):
@@ -83,14 +64,14 @@ def instance_trust(*, partition: str = "aws") -> Document:
     return _document(_trust("Instances", {"Service": f"ec2.{suffix}"}, ["sts:AssumeRole"]))
 
 
-def cluster_trust(home: Home) -> Document:
+def cluster_trust(place: Place) -> Document:
     """Let EKS act for this one cluster."""
-    return _document(_trust("Cluster", {"Service": "eks.amazonaws.com"}, ["sts:AssumeRole"], _from_cluster(home)))
+    return _document(_trust("Cluster", {"Service": "eks.amazonaws.com"}, ["sts:AssumeRole"], _from_cluster(place)))
 
 
-def pod_trust(home: Home, *, namespace: str, service_account: str) -> Document:
+def pod_trust(place: Place, *, namespace: str, service_account: str) -> Document:
     """Let the pods of one ServiceAccount of this cluster have a role, by EKS Pod Identity."""
-    condition = _from_cluster(home)
+    condition = _from_cluster(place)
     condition["StringEquals"] |= {
         "aws:RequestTag/kubernetes-namespace": namespace,
         "aws:RequestTag/kubernetes-service-account": service_account,
@@ -111,7 +92,7 @@ def pull_request_trust(*, partition: str = "aws", account: str, repository: str)
 # What a role may do
 
 
-def runtime(home: Home, controllers: Iterable[str], bounds: RuntimeBounds) -> Document:
+def runtime(place: Place, controllers: Iterable[str], bounds: RuntimeBounds) -> Document:
     """Let the runtime do what its controllers need, by the table of permissions.
 
     Where they need nothing it has no statement, and AWS would refuse it: there is no policy to make then.
@@ -120,14 +101,14 @@ def runtime(home: Home, controllers: Iterable[str], bounds: RuntimeBounds) -> Do
     for rule in permissions.aws_rules(controllers):
         actions[rule.resource].update(rule.actions)
     statements = [
-        _allow(_SIDS[kind], sorted(actions[kind]), bound, _tagged(home) if kind is AwsResource.CLUSTER_TAGGED else None)
+        _allow(_SIDS[kind], sorted(actions[kind]), bound, _tagged(place) if kind is AwsResource.CLUSTER_TAGGED else None)
         for kind in AwsResource
-        if kind in actions and (bound := _bound(kind, home, bounds))
+        if kind in actions and (bound := _bound(kind, place, bounds))
     ]
     return _document(*statements)
 
 
-def cluster_autoscaler(home: Home) -> Document:
+def cluster_autoscaler(place: Place) -> Document:
     """Let the upstream cluster-autoscaler do what it documents for discovered groups, and scale only this cluster's."""
     describes = [
         "autoscaling:DescribeAutoScalingGroups",
@@ -143,8 +124,8 @@ def cluster_autoscaler(home: Home) -> Document:
     scales = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
     return _document(
         _allow("Describe", describes, "*"),
-        _allow("DescribeNodegroups", ["eks:DescribeNodegroup"], home.arn("eks", f"nodegroup/{home.cluster}/*")),
-        _allow("Scale", scales, _groups(home), _tagged(home)),
+        _allow("DescribeNodegroups", ["eks:DescribeNodegroup"], place.arn("eks", f"nodegroup/{place.cluster}/*")),
+        _allow("Scale", scales, _groups(place), _tagged(place)),
     )
 
 
@@ -155,12 +136,6 @@ def pull_request(*, bucket_arn: str, key_arn: str | None) -> Document:
         _allow("ReadState", ["s3:GetObject"], f"{bucket_arn}/*"),
         *((_allow("DecryptState", ["kms:Decrypt"], key_arn),) if key_arn else ()),
     )
-
-
-def cluster_encryption(*, key_arn: str) -> Document:
-    """Let the cluster encrypt Secrets with a key of ours."""
-    actions = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:ListGrants"]
-    return _document(_allow("Secrets", actions, key_arn))
 
 
 # What a resource lets others do
@@ -184,15 +159,16 @@ def interruption_queue(*, queue_arn: str, rule_arns: Sequence[str]) -> Document:
     )
 
 
-def kms_key(home: Home, *, cluster_role_arn: str) -> Document:
-    """Let the account administer a key by IAM, and the cluster's role use it for Secrets and nothing else."""
-    root = f"arn:{home.partition}:iam::{home.account}:root"
+def kms_key(place: Place, *, cluster_role_arn: str) -> Document:
+    """Let the account administer a key by IAM, and the cluster's role use it for Secrets and nothing else.
+
+    EKS makes its own grant as whoever creates the cluster, so that CreateGrant must not be bound to services of AWS.
+    """
+    root = f"arn:{place.partition}:iam::{place.account}:root"
     uses = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:ListGrants"]
-    grants = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
     return _document(
         {**_allow("Administration", _KEY_ADMINISTRATION, "*"), "Principal": {"AWS": root}},
         {**_allow("Secrets", uses, "*"), "Principal": {"AWS": cluster_role_arn}},
-        {**_allow("Grants", ["kms:CreateGrant"], "*", grants), "Principal": {"AWS": root}},
     )
 
 
@@ -210,6 +186,7 @@ _QUEUE_ACTIONS: Final = (
 _KEY_ADMINISTRATION: Final = (
     "kms:CancelKeyDeletion",
     "kms:CreateAlias",
+    "kms:CreateGrant",
     "kms:DeleteAlias",
     "kms:DescribeKey",
     "kms:DisableKey",
@@ -257,17 +234,18 @@ def _trust(sid: str, principal: Statement, actions: Sequence[str], condition: St
     }
 
 
-def _from_cluster(home: Home) -> Statement:
+def _from_cluster(place: Place) -> Statement:
     """Demand that AWS acts for this cluster, not for somebody else's who knows the role's name."""
-    return {"StringEquals": {"aws:SourceAccount": home.account}, "ArnEquals": {"aws:SourceArn": home.cluster_arn}}
+    source = place.arn("eks", f"cluster/{place.cluster}")
+    return {"StringEquals": {"aws:SourceAccount": place.account}, "ArnEquals": {"aws:SourceArn": source}}
 
 
-def _groups(home: Home) -> str:
-    return home.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")
+def _groups(place: Place) -> str:
+    return place.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")
 
 
-def _tagged(home: Home) -> Statement:
-    return {"StringEquals": {f"aws:ResourceTag/{keys.cluster_tag(home.cluster)}": _OWNED}}
+def _tagged(place: Place) -> Statement:
+    return {"StringEquals": {f"aws:ResourceTag/{keys.cluster_tag(place.cluster)}": _OWNED}}
 
 
 _SIDS: Final = {
@@ -279,13 +257,13 @@ _SIDS: Final = {
 }
 
 
-def _bound(kind: AwsResource, home: Home, bounds: RuntimeBounds) -> str | Sequence[str] | None:
+def _bound(kind: AwsResource, place: Place, bounds: RuntimeBounds) -> str | Sequence[str] | None:
     """Return the resources of a kind; nothing where the stack has none, and then there is no right either."""
     match kind:
         case AwsResource.ANY:
             return "*"
         case AwsResource.CLUSTER_TAGGED:
-            return _groups(home)
+            return _groups(place)
         case AwsResource.INTERRUPTION_QUEUE:
             return bounds.interruption_queue_arn
         case AwsResource.WORKER_QUEUES:

@@ -86,6 +86,12 @@ def people_roles() -> Mapping[str, PeopleRole]:
     }
 
 
+def nodes_view() -> tuple[Rule, ...]:
+    """Make the rules by which people see machines and disks, which Kubernetes' own view leaves out."""
+    seen = [("", "nodes"), ("", "namespaces"), ("", "persistentvolumes"), ("storage.k8s.io", "storageclasses")]
+    return _merged(_Right(group, resource, verb, "") for group, resource in seen for verb in _READ)
+
+
 def _labels(*roles: str) -> dict[str, str]:
     stamp = {"app.kubernetes.io/part-of": "sluice", keys.VERSION: version.VERSION}
     return {**{f"{_AGGREGATE}{role}": "true" for role in roles}, **stamp}

@@ -12,13 +12,14 @@ from typing import Final
 import pulumi
 import pulumi_kubernetes as k8s
 
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.permissions import WorkerScope
 from components import cluster, custom_resources, deployment, kube, pod_identity, policies, rbac, runtime_rights
 from components.config import reading
-from components.config.autoscaler import Autoscaler, WorkerScope
+from components.config.autoscaler import Autoscaler
 from components.config.clusters import Cluster
 from components.place import Place
 
-_GROUP: Final = "rbac.authorization.k8s.io"
 _SKIP_AWAIT: Final = {"pulumi.com/skipAwait": "true"}
 """The Deployment is waited for; its Service has nothing to add to that."""
 
@@ -78,7 +79,7 @@ class Runtime(pulumi.ComponentResource):
             if secret.value is not None:
                 yield kube.make(
                     k8s.core.v1.Secret,
-                    f"{self._name}-{secret.name}",
+                    f"{self._name}.{secret.name}",
                     self._opts(self.namespace),
                     metadata={**deployment.metadata(config), "name": secret.name},
                     type="kubernetes.io/dockerconfigjson",
@@ -94,9 +95,9 @@ class Runtime(pulumi.ComponentResource):
         """Give the runtime what its controllers need, and people what Kubernetes' own roles lack."""
         name = config.rbac.name or config.name
         roles = rbac.runtime_roles(
-            deployment.controllers(config), workers_everywhere=config.scope is WorkerScope.CLUSTER
+            deployment.controllers(config), workers_everywhere=config.scope == WorkerScope.CLUSTER
         )
-        yield from self._cluster_role(name, roles.cluster)
+        yield from self._grant(self._name, {"name": name, "labels": deployment.labels(config)}, roles.cluster)
         yield from self._role(name, config.namespace, roles.own_namespace)
         yield from self._role(name, "kube-system", roles.kube_system)
         for namespace in config.readable_namespaces:
@@ -104,45 +105,25 @@ class Runtime(pulumi.ComponentResource):
         for role, (labels, rules) in rbac.people_roles().items():
             suffix = role.removeprefix("sluice-")
             metadata = {"name": f"{name}-{suffix}", "labels": labels}
-            logical = f"{self._name}-{suffix}"
+            logical = f"{self._name}.{suffix}"
             yield kube.make(k8s.rbac.v1.ClusterRole, logical, self._opts(), metadata=metadata, rules=[*rules])
 
-    def _cluster_role(self, name: str, rules: Sequence[rbac.Rule]) -> Iterator[pulumi.Resource]:
-        metadata = {"name": name, "labels": deployment.labels(self._args.config.autoscaler)}
-        role = kube.make(k8s.rbac.v1.ClusterRole, self._name, self._opts(), metadata=metadata, rules=[*rules])
-        yield role
-        yield kube.make(
-            k8s.rbac.v1.ClusterRoleBinding,
-            self._name,
-            self._opts(role),
-            metadata=metadata,
-            role_ref={"apiGroup": _GROUP, "kind": "ClusterRole", "name": name},
-            subjects=self._subjects(),
-        )
-
-    def _role(self, name: str, namespace: str, rules: Sequence[rbac.Rule]) -> Iterator[pulumi.Resource]:
+    def _role(self, name: str, namespace: str, rules: Sequence[rbac.Rule]) -> list[pulumi.Resource]:
         """Give rights in one namespace; none where there are no rules."""
         if not rules:
-            return
+            return []
         config = self._args.config.autoscaler
-        metadata = {**deployment.metadata(config), "name": name, "namespace": namespace}
-        logical = f"{self._name}-{namespace}/{name}"
         known = {**self._args.namespaces, config.namespace: self.namespace}
         place = [known[namespace]] if namespace in known else []
-        role = kube.make(k8s.rbac.v1.Role, logical, self._opts(*place), metadata=metadata, rules=[*rules])
-        yield role
-        yield kube.make(
-            k8s.rbac.v1.RoleBinding,
-            logical,
-            self._opts(role),
-            metadata=metadata,
-            role_ref={"apiGroup": _GROUP, "kind": "Role", "name": name},
-            subjects=self._subjects(),
-        )
+        metadata = {**deployment.metadata(config), "name": name, "namespace": namespace}
+        return self._grant(f"{self._name}.{namespace}/{name}", metadata, rules, after=place)
 
-    def _subjects(self) -> list[dict[str, str]]:
+    def _grant(
+        self, logical: str, metadata: Manifest, rules: Sequence[rbac.Rule], *, after: Sequence[pulumi.Resource] = ()
+    ) -> list[pulumi.Resource]:
         config = self._args.config.autoscaler
-        return [{"kind": "ServiceAccount", "name": config.service_account_name, "namespace": config.namespace}]
+        subject = kube.account(config.namespace, config.service_account_name)
+        return kube.grant(logical, self._opts(*after), metadata=metadata, rules=rules, subject=subject)
 
     def _credentials(self, config: Autoscaler) -> Sequence[pulumi.Resource]:
         """Give the runtime a role in AWS, where the cluster can hand it to pods and there is something to do."""

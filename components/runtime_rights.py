@@ -24,12 +24,7 @@ def document(config: Cluster, place: Place, *, interruption_queue_arn: str | Non
         worker_queue_arns=worker_queue_arns(config, place),
         provider_role_arns=provider_role_arns(config),
     )
-    return policies.runtime(home(place), deployment.controllers(config.autoscaler), bounds)
-
-
-def home(place: Place) -> policies.Home:
-    """Return a place as the policies speak of it."""
-    return policies.Home(partition=place.partition, account=place.account, region=place.region, cluster=place.cluster)
+    return policies.runtime(place, deployment.controllers(config.autoscaler), bounds)
 
 
 def worker_queue_arns(config: Cluster, place: Place) -> tuple[str, ...]:

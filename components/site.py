@@ -110,7 +110,7 @@ class Site(pulumi.ComponentResource):
         if network_made is None or not pools:
             return {}
         role = cluster.NodeRole(
-            f"{self._name}-nodes", cluster.NodeRoleArgs(place=self._place, access=self._access), self._child
+            f"{self._name}.nodes", cluster.NodeRoleArgs(place=self._place, access=self._access), self._child
         )
         networking = self._make_addons(addons.NetworkingAddons, "networking", after=self._access.ready)
         services = [key for key, pool in pools.items() if pool.node_type == SERVICES]
@@ -140,7 +140,7 @@ class Site(pulumi.ComponentResource):
             alarms=self._args.loaded.stack.config.alarms,
             after=after,
         )
-        return node_pool.NodePool(f"{self._name}.{key}", args, self._child).ready
+        return node_pool.NodePool(f"{self._name}.pool.{key}", args, self._child).ready
 
     def _make_addons(
         self,
@@ -153,29 +153,29 @@ class Site(pulumi.ComponentResource):
         if self._config.existing is not None:
             return ()
         args = addons.AddonsArgs(place=self._place, access=self._access, versions=self._config.addons, after=after)
-        return kind(f"{self._name}-{suffix}", args, self._child).ready
+        return kind(f"{self._name}.{suffix}", args, self._child).ready
 
     def _make_definitions(self) -> Sequence[pulumi.Resource]:
         args = custom_resources.DefinitionsArgs(
             provider=self._access.definitions,
             install_worker_pool=self._config.autoscaler.crds.install_worker_pool,
             retain=not self._config.destroy_custom_resources,
-            after=self._access.ready,
+            after=[*self._access.ready, *self._ready],
         )
-        return custom_resources.Definitions(f"{self._name}-definitions", args, self._child).made
+        return custom_resources.Definitions(f"{self._name}.definitions", args, self._child).made
 
     def _make_namespaces(self) -> Mapping[str, pulumi.Resource]:
         args = custom_resources.NamespacesArgs(
             config=self._config, provider=self._access.kubernetes, after=self._access.ready
         )
-        return custom_resources.Namespaces(f"{self._name}-namespaces", args, self._child).by_name
+        return custom_resources.Namespaces(f"{self._name}.namespaces", args, self._child).by_name
 
     def _make_runtime(
         self, namespaces: Mapping[str, pulumi.Resource], *, after: Sequence[pulumi.Resource]
     ) -> runtime.Runtime:
         queue = self._make_interruptions()
         built = image.RuntimeImage(
-            f"{self._name}-image",
+            f"{self._name}.image",
             image.ImageArgs(place=self._place, config=self._config.autoscaler.container.image),
             self._child,
         )
@@ -189,29 +189,30 @@ class Site(pulumi.ComponentResource):
             namespaces=namespaces,
             after=after,
         )
-        return runtime.Runtime(f"{self._name}-runtime", args, self._child)
+        return runtime.Runtime(f"{self._name}.runtime", args, self._child)
 
     def _make_interruptions(self) -> interruptions.Interruptions | None:
         """Tell the runtime what happens to machines, where there are any that it scales."""
         if not self._grid.groups or self._config.autoscaler.node_scaler is not NodeScaler.NATIVE:
             return None
         args = interruptions.InterruptionsArgs(place=self._place)
-        return interruptions.Interruptions(f"{self._name}-interruptions", args, self._child)
+        return interruptions.Interruptions(f"{self._name}.interruptions", args, self._child)
 
     def _make_policies(self, *, after: Sequence[pulumi.Resource]) -> Sequence[pulumi.Resource]:
         args = admission_policies.AdmissionPoliciesArgs(provider=self._access.kubernetes, after=after)
-        return admission_policies.AdmissionPolicies(f"{self._name}-policies", args, self._child).made
+        return admission_policies.AdmissionPolicies(f"{self._name}.policies", args, self._child).made
 
     def _make_node_scaler(self) -> None:
         if self._config.autoscaler.node_scaler is NodeScaler.CLUSTER_AUTOSCALER:
             args = cluster_autoscaler.ClusterAutoscalerArgs(
                 config=self._config, place=self._place, access=self._access, after=self._ready
             )
-            cluster_autoscaler.ClusterAutoscaler(f"{self._name}-cluster-autoscaler", args, self._child)
+            cluster_autoscaler.ClusterAutoscaler(f"{self._name}.cluster-autoscaler", args, self._child)
 
     def _make_gpu_support(self) -> None:
-        if any(group.gpus for group in self._grid.groups):
-            gpu.GpuSupport(f"{self._name}-gpu", gpu.GpuSupportArgs(access=self._access, after=self._ready), self._child)
+        wanted = self._config.gpu_support if self._config.gpu_support is not None else self._config.existing is None
+        if wanted and any(group.gpus for group in self._grid.groups):
+            gpu.GpuSupport(f"{self._name}.gpu", gpu.GpuSupportArgs(access=self._access, after=self._ready), self._child)
 
     def _make_dashboards(self, running: runtime.Runtime) -> str | None:
         if not self._config.monitoring.dashboards:
@@ -219,7 +220,7 @@ class Site(pulumi.ComponentResource):
         args = dashboards.DashboardsArgs(
             config=self._config, place=self._place, access=self._access, namespace=running.namespace
         )
-        return dashboards.Dashboards(f"{self._name}-dashboards", args, self._child).url
+        return dashboards.Dashboards(f"{self._name}.dashboards", args, self._child).url
 
     def _make_objects(
         self,
@@ -237,4 +238,4 @@ class Site(pulumi.ComponentResource):
             namespaces=namespaces,
             after=after,
         )
-        custom_resources.CustomResources(f"{self._name}-objects", args, self._child)
+        custom_resources.CustomResources(f"{self._name}.objects", args, self._child)

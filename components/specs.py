@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.node_groups import NodeGroupSpec
+from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.accounts import Provider, ProviderAccountSpec
 from autoscaler.api.resources.pools import InstancePoolSpec, Specifications
-from components.config.autoscaler import WorkerScope
 from components.config.clusters import Cluster
 from components.config.node_pools import NodePool
 
@@ -73,7 +73,7 @@ def namespace_labels(cluster: Cluster, namespace: str) -> dict[str, str]:
     """
     workloads = cluster.workload_namespaces()
     own = namespace == cluster.autoscaler.namespace
-    has_workers = namespace in workloads or cluster.autoscaler.scope is WorkerScope.NAMESPACE
+    has_workers = namespace in workloads or cluster.autoscaler.scope == WorkerScope.NAMESPACE
     level = RESTRICTED if own and not has_workers else BASELINE
     scope = workloads.get(namespace)
     listed = cluster.namespaces.get(namespace)

@@ -73,13 +73,14 @@ class Changes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Refresh one region's file and print what changed; return the exit code."""
     arguments = _parser().parse_args(argv)
-    file = offerings.path(arguments.region, arguments.directory)
     try:
         fetched = fetch(connect(arguments.region), arguments.region, example=arguments.example)
+        directory = arguments.directory if arguments.example else arguments.directory / account(arguments.region)
     except RefreshError as error:
-        print(f"{file} is as it was: {error}", file=sys.stderr)
+        print(f"the offerings of {arguments.region} are as they were: {error}", file=sys.stderr)
         return 1
-    before = _before(arguments.region, arguments.directory)
+    file = offerings.path(arguments.region, directory)
+    before = _before(arguments.region, directory)
     write(file, render(fetched.offerings))
     print("\n".join(_report(file, fetched, before)))
     return 0
@@ -93,6 +94,14 @@ def connect(region: str) -> "EC2Client":
         return session.client("ec2", config=CONFIG)
     except botocore.exceptions.BotoCoreError as error:
         raise RefreshError(f"no connection to EC2 in {region}: {error}") from error
+
+
+def account(region: str) -> str:
+    """Ask whose credentials these are: zone names mean other places in other accounts."""
+    try:
+        return boto3.session.Session(region_name=region).client("sts", config=CONFIG).get_caller_identity()["Account"]
+    except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+        raise RefreshError(f"cannot tell which account these credentials are of: {error}") from error
 
 
 def fetch(client: "EC2Client", region: str, *, example: bool = False) -> Fetched:

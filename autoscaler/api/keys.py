@@ -71,9 +71,16 @@ ZONE_BETA: Final = "failure-domain.beta.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE: Final = "kubernetes.io/arch"
+HOSTNAME: Final = "kubernetes.io/hostname"
 ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
 """The label by which the cluster-autoscaler knows a node that will have GPUs."""
 GPU_RESOURCE: Final = "nvidia.com/gpu"
+
+# In a new cluster
+DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+"""Annotation on a StorageClass: `true` gives it to claims that name none."""
+VIEWERS_GROUP: Final = "sluice:viewers"
+"""The Kubernetes group of those who may read everything but Secrets. EKS puts them into it."""
 
 
 def machine_label(machine_type: str) -> str:

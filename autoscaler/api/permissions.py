@@ -41,6 +41,13 @@ class Where(StrEnum):
     """Kubernetes' own namespace; only with names."""
 
 
+class WorkerScope(StrEnum):
+    """Which worker pools are handled: those of the runtime's own namespace, or of the whole cluster."""
+
+    NAMESPACE = "namespace"
+    CLUSTER = "cluster"
+
+
 class AwsResource(StrEnum):
     """What a right in AWS is bound to."""
 

@@ -6,11 +6,11 @@ import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from autoscaler.api import permissions
+from autoscaler.api.permissions import WorkerScope
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"
@@ -26,13 +26,6 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 class SettingsError(Exception):
     """The process was started wrongly; the message lists everything that is wrong."""
-
-
-class WorkerScope(StrEnum):
-    """Which worker pools are handled: those of the runtime's own namespace, or of the whole cluster."""
-
-    NAMESPACE = "namespace"
-    CLUSTER = "cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,5 +192,9 @@ class Autoscaler(Section):
         return (self.namespace,) if self.secret_namespaces is None else self.secret_namespaces
 
     def problems(self) -> Iterator[Problem]:
+        for index, variable in enumerate(self.container.env):
+            if variable.name.startswith("SLUICE_"):
+                path = ("container", "env", index, "name")
+                yield Problem(path=path, value=variable.name, message="is set by Sluice itself; use its own key")
         if self.class_name is None and not self.default_class:
             yield absent("className", message="must be given where defaultClass is false, or no pool would be handled")

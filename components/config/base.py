@@ -5,6 +5,7 @@ with the path of the field to change. Nothing here reads anything.
 """
 
 import ipaddress
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
@@ -88,12 +89,19 @@ SecretName = Annotated[str, Field(min_length=1, max_length=128)]
 KubernetesVersion = Annotated[str, Field(pattern=r"^1\.[0-9]{2}$")]
 
 
+def _tag_text(text: str) -> str:
+    if not re.fullmatch(r"[\w\s+\-=.:/@]*", text):
+        raise ValueError("may have letters, digits, spaces and + - = . _ : / @ only")
+    return text
+
+
 def _tag_key(key: str) -> str:
     if key.lower().startswith("aws:"):
         raise ValueError("must not begin with aws:, which AWS keeps for itself")
     return key
 
 
-TagKey = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_tag_key)]
-AwsTags = Annotated[dict[TagKey, Annotated[str, Field(max_length=256)]], Field(max_length=20)]
+TagKey = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_tag_key), AfterValidator(_tag_text)]
+TagValue = Annotated[str, Field(max_length=256), AfterValidator(_tag_text)]
+AwsTags = Annotated[dict[TagKey, TagValue], Field(max_length=20)]
 """Tags of AWS resources."""

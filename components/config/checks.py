@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from autoscaler.api import keys, names
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.resources.types import TaintEffect
 from components import userdata
 from components.config.autoscaler import WorkerScope
 from components.config.base import Problem, absent
@@ -55,10 +56,28 @@ def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
     for index, taint in enumerate(pool.taints):
         if taint.key in _OWN or taint.key.startswith(_PREFIXES):
             yield Problem(path=(*here, "taints", index, "key"), value=taint.key, message="is set by Sluice itself")
+    yield from _taints(here, pool)
     tags = [tag.partition("=")[0] for tag in pool.tags]
     for index, tag in enumerate(tags):
         if tag in tags[:index]:
             yield Problem(path=(*here, "tags", index), value=pool.tags[index], message=f"gives tag {tag} a second time")
+
+
+def _taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
+    """Refuse taints that a tag could not tell, and those that would keep the cluster's services away."""
+    known: set[str] = set()
+    for index, taint in enumerate(pool.taints):
+        path = (*here, "taints", index)
+        if taint.key in known:
+            yield Problem(
+                path=(*path, "key"), value=taint.key, message="is given twice; a group's tags tell one of them only"
+            )
+        known.add(taint.key)
+        if pool.node_type == SERVICES and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
+            message = (
+                f"must be PreferNoSchedule: the cluster's services run on nodeType {SERVICES} and tolerate no other"
+            )
+            yield Problem(path=(*path, "effect"), value=str(taint.effect), message=message)
 
 
 _OWN: Final = frozenset({keys.NODE_TYPE, keys.ZONE, keys.ZONE_BETA, keys.REGION, keys.INSTANCE_TYPE, keys.ARCHITECTURE})
@@ -71,6 +90,7 @@ def references(cluster: Cluster) -> Iterator[Problem]:
     yield from _scopes(cluster)
     yield from _queues(cluster)
     yield from _workers(cluster)
+    yield from _secret_namespaces(cluster)
 
 
 def _pools(cluster: Cluster) -> Iterator[Problem]:
@@ -167,6 +187,17 @@ def _workers(cluster: Cluster) -> Iterator[Problem]:
                     name,
                     message=f"must have at most {names.WORKER_POOL_MAX} characters and no dots",
                 )
+
+
+def _secret_namespaces(cluster: Cluster) -> Iterator[Problem]:
+    """Demand that a new cluster has the namespaces in which the runtime gets a role."""
+    if cluster.existing is not None:
+        return
+    known = {*cluster.workload_namespaces(), cluster.autoscaler.namespace}
+    for index, namespace in enumerate(cluster.autoscaler.secret_namespaces or ()):
+        if namespace not in known:
+            path = ("autoscaler", "secretNamespaces", index)
+            yield Problem(path=path, value=namespace, message=_known("must be one of this cluster's namespaces", known))
 
 
 def _known(demand: str, known: object) -> str:

@@ -1,10 +1,12 @@
 """A cluster: made by the stack, or there already; and everything in it."""
 
+import base64
+import binascii
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from autoscaler.api import version
 from autoscaler.api.resources.types import DnsLabel
@@ -26,6 +28,14 @@ from components.config.objects import Objects
 
 NAME_MAX: Final = 60
 """A cluster's name begins the names of its roles, queues and rules, of which AWS allows 64 characters and more."""
+
+
+def _base64(text: str) -> str:
+    try:
+        base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("must be base64") from None
+    return text
 
 
 class LogType(StrEnum):
@@ -66,12 +76,12 @@ class Logs(Section):
 
 
 class Access(Section):
-    """Who besides the creator may use the cluster, by IAM."""
+    """Who may use the cluster, by IAM."""
 
     admins: Annotated[tuple[IamPrincipal, ...], Field(max_length=64)] = ()
-    """Roles and users that may do everything."""
+    """Roles and users that may do everything. A new cluster needs the one that runs `pulumi up` among them."""
     viewers: Annotated[tuple[IamPrincipal, ...], Field(max_length=64)] = ()
-    """Roles and users that may read everything but Secrets."""
+    """Roles and users that may read everything but Secrets, our own objects and nodes included."""
 
 
 class Addon(Section):
@@ -94,7 +104,7 @@ class Join(Section):
 
     endpoint: Annotated[str, Field(max_length=255, pattern=r"^https://[^\s/]+$")]
     """The API server's address, as the machines reach it."""
-    certificate_authority: Annotated[str, Field(min_length=1, max_length=8192, pattern=r"^[A-Za-z0-9+/=]+$")]
+    certificate_authority: Annotated[str, Field(min_length=1, max_length=8192), AfterValidator(_base64)]
     """The API server's certificate authority, as base64."""
     service_cidr: Cidr
     """The addresses of the cluster's Services."""
@@ -160,6 +170,9 @@ class Cluster(Objects):
     """The runtime, and who scales the nodes."""
     monitoring: Monitoring = Monitoring()
     """Dashboards and alerts."""
+    gpu_support: bool | None = None
+    """Whether to install NVIDIA's device plugin and feature discovery where a pool has GPUs. Default: true on a new
+    cluster; false on an existing one, which may have its own."""
     destroy_custom_resources: bool = False
     """true: destroying the stack also removes the definitions, and with them all objects of their kinds. Otherwise
     they stay on an existing cluster."""
@@ -198,6 +211,10 @@ class Cluster(Objects):
                 path=("network", "subnetIds"),
                 value=self.network.subnet_ids,
                 message="must name subnets of two zones at least, or EKS makes no cluster",
+            )
+        if not self.access.admins:
+            yield absent(
+                "access", "admins", message="must name the role or user that runs `pulumi up`, or it gets no way in"
             )
         yield from checks.services_pool(self)
 

@@ -27,6 +27,9 @@ class Network(Section):
     nat_gateways: NatGateways | None = None
     """How a new network's nodes reach the internet: single is cheaper, per-zone survives the loss of a zone.
     Default: single."""
+    service_cidr: Cidr | None = None
+    """The addresses of a new cluster's Services, which must not be the network's. Default: 172.20.0.0/16, or
+    10.100.0.0/16 in a network that has those."""
     vpc_id: VpcId | None = None
     """A network that is there already."""
     subnet_ids: Annotated[dict[ZoneName, SubnetId], Field(max_length=16)] | None = None
@@ -45,6 +48,10 @@ class Network(Section):
         prefix = ipaddress.IPv4Network(self.cidr or "").prefixlen
         if not PREFIXES[0] <= prefix <= PREFIXES[1]:
             yield Problem(path=("cidr",), value=self.cidr, message="must be from /16 to /20, to fit eight zones")
+        if self.service_cidr and ipaddress.IPv4Network(self.service_cidr).overlaps(
+            ipaddress.IPv4Network(self.cidr or "")
+        ):
+            yield Problem(path=("serviceCidr",), value=self.service_cidr, message="must not overlap cidr")
         if self.subnet_ids is not None:
             yield Problem(path=("subnetIds",), value=self.subnet_ids, message="goes with vpcId")
 

@@ -101,7 +101,7 @@ def _section(name: str, schema: Mapping[str, Any], prefix: str = "") -> list[str
 
 def _told(value: Mapping[str, Any]) -> str:
     # A field that says what its section says has no description of its own.
-    section = next((reading.json_schema()["$defs"][name] for name in _references(value)), {})
+    section: Mapping[str, Any] = next((reading.json_schema()["$defs"][name] for name in _references(value)), {})
     told = value.get("description") or section.get("description", "")
     return " ".join(told.split()).replace("|", "\\|")
 

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import simulating, watching
+from tests.bench import previewing, simulating, watching
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "day": simulating.day,
     "events": watching.events,
     "informer": watching.informer,
+    "preview": previewing.preview,
     "sync": watching.sync,
 }
 

@@ -31,6 +31,7 @@ def cluster(**fields: Any) -> dict[str, Any]:
         "kubernetesVersion": "1.36",
         "network": {"cidr": "10.32.0.0/16"},
         "endpoint": {"public": True, "allowedCidrs": ["203.0.113.0/24"]},
+        "access": {"admins": [f"arn:aws:iam::{ACCOUNT}:role/deployer"]},
         "nodeImage": {"release": RELEASE},
         "nodePools": {"services": SERVICES},
     }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from autoscaler.api import keys
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePoolSpec
-from components import grid
+from components import grid, loading, offerings
 from components.config.clusters import Cluster
 from components.config.network import Network
 from components.offerings import Offerings
@@ -29,8 +29,8 @@ def cluster(**pools: dict[str, Any]) -> Cluster:
     return Cluster.model_validate_json(json.dumps(fields), strict=True)
 
 
-def plan(offerings: Offerings = ALL, tags: dict[str, str] | None = None, **pools: dict[str, Any]) -> grid.Grid:
-    return grid.plan("c", cluster(**pools), offerings, tags=tags or {})
+def plan(offered: Offerings = ALL, tags: dict[str, str] | None = None, **pools: dict[str, Any]) -> grid.Grid:
+    return grid.plan("c", cluster(**pools), offered, tags=tags or {})
 
 
 def located(made: grid.Grid) -> set[tuple[str, str, str]]:
@@ -135,6 +135,15 @@ def test_every_group_carries_discovery_and_template_tags() -> None:
     }
     assert group.tags == want
     assert group.gpus == 4
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", "us-east-1", "us-west-2"])
+def test_every_type_of_the_example_regions_makes_a_group(region: str) -> None:
+    offered = offerings.load(region, loading.OFFERINGS)
+    names = list(offered.types)
+    for start in range(0, len(names), 64):
+        made = grid.plan("c", cluster(work=configs.pool(instanceTypes=names[start : start + 64])), offered, tags={})
+        assert made.problems == ()
 
 
 @pytest.mark.accept("G3")

@@ -27,9 +27,9 @@ def directory(tmp_path: Path) -> Path:
 @pytest.mark.accept("G4")
 def test_a_type_is_offered_in_the_zones_the_file_lists(directory: Path) -> None:
     read = offerings.load("eu-west-1", directory)
-    assert read.zones_of("c5.18xlarge") == ("eu-west-1a", "eu-west-1b")
-    assert read.zones_of("p3.8xlarge") == ("eu-west-1b",)
-    assert read.zones_of("z9.huge") == ()
+    assert read.types["c5.18xlarge"].zones == ("eu-west-1a", "eu-west-1b")
+    assert read.types["p3.8xlarge"].zones == ("eu-west-1b",)
+    assert "z9.huge" not in read.types
     assert not read.example
 
 
@@ -111,7 +111,7 @@ def test_the_files_of_the_repository_load_and_say_that_they_are_examples(region:
     read = offerings.load(region, ROOT / offerings.DIRECTORY)
     assert read.example
     assert len(read.types) > 500
-    assert set(read.zones_of("c5.18xlarge")) <= set(read.zones)
+    assert set(read.types["c5.18xlarge"].zones) <= set(read.zones)
 
 
 def test_files_are_read_in_c_where_that_is_there() -> None:
@@ -122,5 +122,5 @@ def test_files_are_read_in_c_where_that_is_there() -> None:
 @pytest.mark.parametrize("region", ["eu-west-1", "us-east-1", "us-west-2"])
 def test_the_gpu_type_of_seed_002_is_not_in_every_zone(region: str) -> None:
     read = offerings.load(region, ROOT / offerings.DIRECTORY)
-    assert len(read.zones_of("p3.8xlarge")) == 2 < len(read.zones)
+    assert len(read.types["p3.8xlarge"].zones) == 2 < len(read.zones)
     assert read.types["p3.8xlarge"].gpus == 4

@@ -81,15 +81,22 @@ def test_the_order_is_that_of_the_design() -> None:
     )
     cluster = world.one("eks/cluster:Cluster")
     entry = next(made for made in world.of_type("accessEntry:AccessEntry") if made.inputs["type"] == "EC2_LINUX")
-    network = world.one("addon:Addon", "bench-networking-vpc-cni")
-    services = [one for one in world.of_type("autoscaling/group:Group") if ".services." in one.name]
-    dns = world.one("addon:Addon", "bench-services-coredns")
+    network = world.one("addon:Addon", "bench.networking.vpc-cni")
+    services = [one for one in world.of_type("autoscaling/group:Group") if ".pool.services." in one.name]
+    dns = world.one("addon:Addon", "bench.services.coredns")
     definition = next(iter(world.of_type(":CustomResourceDefinition")))
-    deployment = world.one("apps/v1:Deployment", "bench-runtime")
+    deployment = world.one("apps/v1:Deployment", "bench.runtime")
     policy = next(iter(world.of_type(":ValidatingAdmissionPolicy")))
     pool = next(one for one in world.of_type(":InstancePool") if one.inputs["metadata"]["name"] == "work")
-    groups = [one for one in world.of_type("autoscaling/group:Group") if ".work." in one.name]
-    pairs = [(entry, cluster), (network, cluster), (dns, services[0]), (deployment, definition), (policy, deployment)]
+    groups = [one for one in world.of_type("autoscaling/group:Group") if ".pool.work." in one.name]
+    pairs = [
+        (entry, cluster),
+        (network, cluster),
+        (dns, services[0]),
+        (deployment, definition),
+        (definition, dns),
+        (policy, deployment),
+    ]
     pairs += [(one, network) for one in services] + [(one, entry) for one in services] + [(deployment, dns)]
     pairs += [(pool, policy), (pool, deployment)] + [(pool, one) for one in groups]
     assert [(one.name, other.name) for one, other in pairs if not _after(world, one, other)] == []
@@ -135,16 +142,16 @@ def test_secrets_are_marked_wherever_they_go_and_never_exported() -> None:
 def test_the_two_node_scalers_never_come_together() -> None:
     upstream = of_cluster(autoscaler={"nodeScaler": "cluster-autoscaler"})
     native = of_cluster()
-    assert upstream.one("apps/v1:Deployment", "bench-cluster-autoscaler")
+    assert "bench.cluster-autoscaler" in upstream.named("apps/v1:Deployment")
     assert not upstream.of_type("sqs/queue:Queue")
-    assert "bench-cluster-autoscaler" not in native.named("apps/v1:Deployment")
+    assert "bench.cluster-autoscaler" not in native.named("apps/v1:Deployment")
     env = {one["name"]: one.get("value") for one in _container(upstream)["env"]}
     assert env["SLUICE_CONTROLLERS"] == "*,-capacity"
     assert {one["name"]: one.get("value") for one in _container(native)["env"]}["SLUICE_CONTROLLERS"] == "*"
 
 
 def _container(world: monitor.World) -> dict[str, Any]:
-    spec = world.one("apps/v1:Deployment", "bench-runtime").inputs["spec"]
+    spec = world.one("apps/v1:Deployment", "bench.runtime").inputs["spec"]
     container: dict[str, Any] = spec["template"]["spec"]["containers"][0]
     return container
 
@@ -182,7 +189,16 @@ def test_the_program_and_every_constructor_are_short() -> None:
     assert long == []
 
 
-def test_no_resource_is_made_inside_apply_and_outputs_are_registered() -> None:
+def test_no_resource_is_made_inside_apply() -> None:
+    for path in COMPONENTS:
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "apply":
+                inside = [node for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Call)]
+                roots = {ast.unparse(node.func).partition(".")[0] for node in inside}
+                assert not roots & {"aws", "k8s", "kube"}, f"{path.name}:{call.lineno}"
+
+
+def test_every_component_registers_its_outputs() -> None:
     for path in COMPONENTS:
         text = path.read_text()
         components = len(re.findall(r"\(pulumi\.ComponentResource\)", text))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
 
 ROOT = Path(__file__).parent.parent.parent
+ACCOUNT = "123456789012"
 FEW = ("c5.18xlarge", "m7g.large", "p3dn.24xlarge", "mac2.metal")
 """Types that moto is left with: describing all 1,400 of them takes it seconds."""
 
@@ -133,7 +134,7 @@ def test_local_zones_and_zones_that_are_down_are_left_out(client: "EC2Client") -
     with answers(client, zones, pages, [described("m7i.large")]):
         found = offerings.fetch(client, "us-west-2").offerings
     assert list(found.zones) == ["us-west-2a"]
-    assert found.zones_of("m7i.large") == ("us-west-2a",)
+    assert found.types["m7i.large"].zones == ("us-west-2a",)
 
 
 def test_only_availability_zones_that_are_up_are_asked_for(client: "EC2Client") -> None:
@@ -212,22 +213,23 @@ def test_the_command_writes_the_file_and_then_says_what_changed(
 ) -> None:
     with moto.mock_aws():
         assert offerings.main(["us-west-2", "--directory", str(tmp_path)]) == 0
-        first = components.offerings.load("us-west-2", tmp_path)
+        own = tmp_path / ACCOUNT
+        first = components.offerings.load("us-west-2", tmp_path, account=ACCOUNT)
         assert first.types.keys() == {"c5.18xlarge", "m7g.large", "p3dn.24xlarge"}
         assert first.types["p3dn.24xlarge"].gpu_name == "V100"
         assert "left out, no Linux nodes (1): mac2.metal" in capsys.readouterr().out
         everywhere = tuple(first.zones)
         types = {"p3dn.24xlarge": offer(zones=everywhere), "m7g.large": first.types["m7g.large"], "z9.old": offer()}
-        offerings.write(tmp_path / "us-west-2.yaml", offerings.render(of(types, zones=first.zones)))
+        offerings.write(own / "us-west-2.yaml", offerings.render(of(types, zones=first.zones)))
         assert offerings.main(["us-west-2", "--directory", str(tmp_path)]) == 0
     told = capsys.readouterr().out
-    lost = ", ".join(zone for zone in everywhere if zone not in first.zones_of("p3dn.24xlarge"))
+    lost = ", ".join(zone for zone in everywhere if zone not in first.types["p3dn.24xlarge"].zones)
     assert lost
     assert "added (1): c5.18xlarge" in told
     assert "z9.old is no longer offered in any zone" in told
     assert f"p3dn.24xlarge is no longer offered in {lost}" in told
-    assert components.offerings.load("us-west-2", tmp_path) == first
-    assert [each.name for each in tmp_path.iterdir()] == ["us-west-2.yaml"]
+    assert components.offerings.load("us-west-2", own) == first
+    assert [each.name for each in own.iterdir()] == ["us-west-2.yaml"]
 
 
 @pytest.mark.usefixtures("few_types")
@@ -237,8 +239,8 @@ def test_example_data_is_marked_and_has_the_retired_gpu_types_in_two_zones(tmp_p
         assert offerings.main(["eu-west-1", "--directory", str(tmp_path)]) == 0
     example = components.offerings.load("us-west-2", tmp_path)
     assert example.example
-    assert example.zones_of("p3.8xlarge") == ("us-west-2a", "us-west-2b")
-    real = components.offerings.load("eu-west-1", tmp_path)
+    assert example.types["p3.8xlarge"].zones == ("us-west-2a", "us-west-2b")
+    real = components.offerings.load("eu-west-1", tmp_path / ACCOUNT)
     assert not real.example
     assert "p3.8xlarge" not in real.types
 
@@ -261,7 +263,7 @@ def test_an_unknown_region_is_refused_with_a_hint(
     assert offerings.main([region, "--directory", str(tmp_path)]) == 1
     told = capsys.readouterr().err
     assert want in told
-    assert f"{region}.yaml is as it was" in told
+    assert f"the offerings of {region} are as they were" in told
     assert not list(tmp_path.iterdir())
 
 

@@ -49,8 +49,8 @@ def service_account(deployment: Mapping[str, Any]) -> str:
 
 def command(deployment: Mapping[str, Any], host: Host) -> Command:
     """Turn the Deployment's one container into a command."""
-    pod = deployment["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
+    pod: Mapping[str, Any] = deployment["spec"]["template"]["spec"]
+    container: Mapping[str, Any] = pod["containers"][0]
     program, *rest = (*container.get("command", ENTRYPOINT), *container.get("args", ()))
     environment = _environment(container, namespace=deployment["metadata"]["namespace"], host=host)
     mounts = _token_mounts(pod, container)

@@ -34,7 +34,7 @@ def document(clusters: Mapping[str, Any], **sluice: Any) -> dict[str, Any]:
 
 def bare(**fields: Any) -> dict[str, Any]:
     """A cluster that is there already, without any machine of the stack's."""
-    pod = {"nodeSelector": {}}
+    pod: dict[str, Any] = {"nodeSelector": {}}
     return {
         "kubernetesVersion": "1.36",
         "existing": {},
@@ -49,6 +49,7 @@ def eks(**fields: Any) -> dict[str, Any]:
         "kubernetesVersion": "1.36",
         "network": {"cidr": "10.32.0.0/16"},
         "endpoint": {"public": True, "allowedCidrs": ["203.0.113.0/24"]},
+        "access": {"admins": [f"arn:aws:iam::{ACCOUNT}:role/deployer"]},
         "nodeImage": {"release": "1.36.2-20261101"},
         **fields,
         "nodePools": {"services": SERVICES, **fields.get("nodePools", {})},
@@ -97,9 +98,21 @@ class Aws:
         """The networks that are not moto's own."""
         return [vpc["VpcId"] for vpc in self.client("ec2").describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]
 
-    def is_empty(self) -> bool:
-        """Tell whether nothing of any stack is left."""
-        return not (self.groups() or self.templates() or self.roles() or self.queues() or self.networks())
+    def everything(self) -> list[str]:
+        """Name all that stacks make here, and that is not moto's own."""
+        ec2, iam = self.client("ec2"), self.client("iam")
+        profiles = [one["InstanceProfileName"] for one in iam.list_instance_profiles()["InstanceProfiles"]]
+        groups = [
+            one["GroupId"] for one in ec2.describe_security_groups()["SecurityGroups"] if one["GroupName"] != "default"
+        ]
+        running = [
+            instance["InstanceId"]
+            for reservation in ec2.describe_instances()["Reservations"]
+            for instance in reservation["Instances"]
+            if instance["State"]["Name"] not in {"terminated", "shutting-down"}
+        ]
+        made = [*self.groups(), *self.templates(), *self.roles(), *self.queues(), *self.networks()]
+        return [*made, *profiles, *groups, *running]
 
 
 def created(engine: Engine) -> list[str]:
@@ -121,23 +134,34 @@ def objects(plane: Plane, plural: str) -> dict[str, Any]:
     return {one["metadata"]["name"]: one for one in plane.api.get(f"{GROUPS}/{plural}")["items"]}
 
 
-def leftovers(plane: Plane) -> list[str]:
-    """What stacks make in a cluster and is still there, definitions aside."""
-    paths = {
-        "/api/v1/namespaces": {"default", "kube-node-lease", "kube-public", "kube-system"},
-        "/apis/apps/v1/deployments": set[str](),
-        "/apis/apps/v1/daemonsets": set[str](),
-        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies": set[str](),
-        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings": set[str](),
+# What comes and goes by itself, or belongs to the machines.
+_RESTLESS = frozenset({"events", "leases", "nodes", "csinodes", "pods", "ipaddresses", "endpointslices", "endpoints"})
+
+
+def inventory(plane: Plane) -> set[str]:
+    """Every object of every kind in a cluster, but for what comes and goes by itself, and for our definitions."""
+    found: set[str] = set()
+    for base in ("/api/v1", *_group_versions(plane)):
+        for kind in plane.api.get(base)["resources"]:
+            if "list" in kind["verbs"] and kind["name"] not in _RESTLESS:
+                listed = plane.api.get(f"{base}/{kind['name']}").get("items") or ()
+                names = [(one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in listed]
+                found |= {f"{kind['name']} {namespace}/{name}" for namespace, name in names}
+    return {one for one in found if not one.endswith(".sluice.dev")}
+
+
+def _group_versions(plane: Plane) -> list[str]:
+    groups = plane.api.get("/apis")["groups"]
+    return [f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups]
+
+
+def inputs(engine: Engine, stack: str, kind: str) -> dict[str, dict[str, Any]]:
+    """What the program said about resources of a type, by name."""
+    return {
+        one["urn"].rpartition("::")[2]: one.get("inputs", {})
+        for one in engine.resources(stack)
+        if one["type"] == kind and one.get("custom")
     }
-    found = [
-        f"{path.rpartition('/')[2]}/{one['metadata']['name']}"
-        for path, own in paths.items()
-        for one in plane.api.get(path)["items"]
-        if one["metadata"]["name"] not in own
-    ]
-    roles = plane.api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles")["items"]
-    return found + [one["metadata"]["name"] for one in roles if "sluice" in one["metadata"]["name"]]
 
 
 def definitions(plane: Plane) -> set[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.api import crds, version
+from tests.e2e import waiting
 from tests.e2e.engine import stacks
 from tools.engine.engine import Engine, EngineError
 from tools.engine.layout import Surroundings
@@ -25,12 +26,13 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     plane = start_plane(Options())
     engine = Engine.open(tmp_path / "engine", Surroundings.of_plane(plane))
     aws = stacks.Aws(plane=plane)
+    empty = stacks.inventory(plane)
     document = stacks.local()
     pools = document["config"]["sluice:clusters"]["local"]["nodePools"]
 
     # A resource that fails half-way is told, and the next `up` goes on from there.
-    engine.fail_once(type="*:Deployment", name="local-runtime")
-    with pytest.raises(EngineError, match="local-runtime"):
+    engine.fail_once(type="*:Deployment", name="local.runtime")
+    with pytest.raises(EngineError, match=r"local\.runtime"):
         engine.up("local")
     assert not stacks.objects(plane, "instancepools")  # they come after the runtime
     engine.up("local")
@@ -75,23 +77,22 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     # Leaving takes everything but the definitions, the machines that run included.
     plane.stop_guests()
     engine.destroy("local")
-    assert stacks.leftovers(plane) == []
-    assert aws.is_empty()
+    assert waiting.eventually(lambda: stacks.inventory(plane) <= empty), stacks.inventory(plane) - empty
+    assert aws.everything() == []
     assert stacks.definitions(plane) == {one["metadata"]["name"] for one in crds.all_crds()}
 
 
 def _check_order(order: list[str]) -> None:
     want = [
-        "local-workerpool",  # a definition
-        "Deployment local-runtime",
+        "CustomResourceDefinition local.definitions",
+        "Deployment local.runtime",
         "ValidatingAdmissionPolicy ",
         "ProviderAccount ",
         "InstancePool ",
         "Scope ",
     ]
-    order = [one.replace("local-definitions-", "local-") for one in order]
     assert all(stacks.before(order, first, then) for first, then in itertools.pairwise(want))
-    assert stacks.before(order, f"{GROUP} local.services", "Deployment local-runtime")
+    assert stacks.before(order, f"{GROUP} local.pool.services", "CustomResourceDefinition local.definitions")
     assert stacks.before(order, GROUP, "InstancePool ")
 
 

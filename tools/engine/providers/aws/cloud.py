@@ -33,6 +33,7 @@ class Cloud:
         self._journal = book
         self._lock = threading.Lock()
         self._clients: dict[str, Any] = {}
+        self._caller: str | None = None
 
     def call(self, service: str, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - AWS's own
         """Make a call that must succeed."""
@@ -44,6 +45,16 @@ class Cloud:
             return self._send(service, operation, arguments)
         except GoneError:
             return None
+
+    def demand_allowed_account(self) -> None:
+        """Refuse to work in an account that the program does not allow, as the AWS provider does."""
+        allowed = self.settings.allowed_accounts
+        if not allowed:
+            return
+        if self._caller is None:
+            self._caller = str(self.call("sts", "get_caller_identity")["Account"])
+        if self._caller not in allowed:
+            raise calls.RefusedError(f"AWS account ID not allowed: {self._caller}; the program allows {', '.join(allowed)}")
 
     def _send(self, service: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         import botocore.exceptions  # noqa: PLC0415 - a second to import, and previews need none of it

@@ -18,6 +18,10 @@ Made = tuple[str, dict[str, Any]]
 Maker = Callable[[Facts, settings.Settings], Made]
 
 
+UNIQUE: Final = frozenset({"aws:eks/accessEntry:AccessEntry"})
+"""Types of which AWS refuses a second one under the same identifier; it takes others twice, or names them itself."""
+
+
 def made(resource: calls.Resource, inputs: Facts, chosen: settings.Settings, clusters: Clusters) -> Made:
     """Return the identifier and the outputs beyond the inputs of a resource that is being made."""
     if resource.type == "aws:eks/cluster:Cluster":

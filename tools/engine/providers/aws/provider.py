@@ -6,6 +6,7 @@ Previews make no call: what only AWS could tell is unknown in them. Nothing is s
 import dataclasses
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ from tools.engine.providers.aws import (
     queues,
     rules,
     settings,
+    tags,
     templates,
 )
 
@@ -94,6 +96,7 @@ class Aws:
         self._journal = book
         self._store = store
         self._clusters = clusters
+        self._recording = threading.Lock()
         self._cloud = cloud.Cloud(settings.Settings.of({}, os.environ), book)
 
     def configure(self, settings_given: wire.Properties) -> None:
@@ -111,12 +114,16 @@ class Aws:
     def create(self, asked: calls.Create) -> calls.State:
         if asked.preview:
             return calls.State(id="", outputs=asked.inputs)
+        self._cloud.demand_allowed_account()
+        tags.demand_short_keys(wire.plain(asked.inputs))
         played = PLAYED.get(asked.resource.type)
         if played is not None:
             return _covered(played.create(self._cloud, asked), asked.inputs)
         clusters = json.loads(self._clusters.read_text())
         identifier, made = plausible.made(asked.resource, wire.plain(asked.inputs), self._cloud.settings, clusters)
-        return self._store.create(asked.resource, identifier, asked.inputs | wire.covered(made, asked.inputs))
+        with self._recording:
+            self._demand_new(asked.resource, identifier)
+            return self._store.create(asked.resource, identifier, asked.inputs | wire.covered(made, asked.inputs))
 
     def read(self, asked: calls.Read) -> calls.State | None:
         played = PLAYED.get(asked.resource.type)
@@ -126,6 +133,7 @@ class Aws:
     def update(self, asked: calls.Update) -> calls.State:
         if asked.preview:
             return calls.State(id=asked.id, outputs=_foreseen(asked))
+        tags.demand_short_keys(wire.plain(asked.inputs))
         played = PLAYED.get(asked.resource.type)
         if played is not None:
             return _covered(played.update(self._cloud, asked), asked.inputs)
@@ -137,6 +145,13 @@ class Aws:
             self._store.delete(asked)
         else:
             played.delete(self._cloud, asked)
+
+    def _demand_new(self, resource: calls.Resource, identifier: str) -> None:
+        if resource.type in plausible.UNIQUE and self._store.path(resource.type, identifier).exists():
+            raise calls.RefusedError(
+                f"ResourceInUseException (409): {resource.type} {identifier} is already in use; "
+                "the program must make it once"
+            )
 
 
 def _covered(state: calls.State, inputs: wire.Properties) -> calls.State:

@@ -18,17 +18,20 @@ class Settings:
     region: str
     account: str
     default_tags: Mapping[str, str]
+    allowed_accounts: tuple[str, ...] = ()
+    """Accounts in which the program may work; none: all."""
 
     @classmethod
     def of(cls, properties: Mapping[str, wire.Value], environment: Mapping[str, str]) -> "Settings":
         """Read the options as the SDK sends them: text as text, all else as JSON inside text."""
         plain: dict[str, Any] = wire.plain(properties)
-        allowed = _parsed(plain.get("allowedAccountIds")) or [MOTO_ACCOUNT]
+        allowed = tuple(str(account) for account in _parsed(plain.get("allowedAccountIds")) or ())
         tags = _parsed(plain.get("defaultTags")) or {}
         return cls(
             region=str(plain.get("region") or environment.get("AWS_REGION") or DEFAULT_REGION),
-            account=str(allowed[0]),
+            account=allowed[0] if allowed else MOTO_ACCOUNT,
             default_tags=tags.get("tags") or {},
+            allowed_accounts=allowed,
         )
 
     def arn(self, service: str, resource: str, *, region: str | None = None) -> str:
