@@ -1,8 +1,8 @@
 """The cluster: a new control plane of EKS or one that is there already, and the way into it.
 
-What comes after knows a cluster by its `Access` alone. Nobody is let into a cluster of EKS but by the entries made here,
-not even who makes it: EKS would make an entry of its own, beside which none for the same role can be made. So the
-config's administrators must include whoever runs `pulumi up`.
+What comes after knows a cluster by its `Access` alone. Nobody gets into a new cluster but by the entries made here, not
+even who makes it: EKS would make an entry of its own, beside which none for the same role can be made. So the config's
+administrators must include whoever runs `pulumi up`.
 """
 
 import ipaddress
@@ -15,6 +15,7 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
+from autoscaler.api import keys
 from components import kubeconfigs, policies
 from components.config import clusters, network, reading
 from components.network import Network
@@ -23,8 +24,6 @@ from components.place import Place
 SERVICE_CIDR: Final = "172.20.0.0/16"
 """Addresses of Services where the config gives none: fixed, so that no machine has to look them up."""
 OTHER_SERVICE_CIDR: Final = "10.100.0.0/16"
-VIEWERS_GROUP: Final = "sluice:viewers"
-"""The group that viewers are in; EKS' own policy shows them neither nodes nor custom resources."""
 KEY_DELETION_DAYS: Final = 7
 """The least that KMS allows: what the key encrypted went with the cluster."""
 
@@ -304,7 +303,7 @@ def _entries(
             cluster_name=cluster,
             principal_arn=principal,
             type="STANDARD",
-            kubernetes_groups=[VIEWERS_GROUP] if principal in access.viewers else None,
+            kubernetes_groups=[keys.VIEWERS_GROUP] if principal in access.viewers else None,
             tags=place.owned,
             opts=child,
         )

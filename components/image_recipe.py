@@ -112,8 +112,8 @@ def user_data(region: str) -> str:
         "test ! -x /usr/bin/amazon-ssm-agent || exit 0",
         *_install(("ca-certificates", "curl")),
         "agent=$(mktemp --suffix=.deb)",
-        f'curl --fail --silent --show-error --retry 5 --output "$agent" '
-        f'"{bucket}/latest/debian_$(dpkg --print-architecture)/amazon-ssm-agent.deb"',
+        f'url="{bucket}/latest/debian_$(dpkg --print-architecture)/amazon-ssm-agent.deb"',
+        'curl --fail --silent --show-error --retry 5 --output "$agent" "$url"',
         'dpkg --install "$agent"',
         "systemctl enable --now amazon-ssm-agent.service",
     ]

@@ -16,8 +16,8 @@ from components import policies
 from components.place import Place
 
 RETENTION_SECONDS: Final = 3600
-"""Maintenance is announced once, days ahead: the news must survive an absence of the runtime. A spot warning is stale
-after two minutes, and the runtime knows by itself that the machine is gone."""
+"""Maintenance is announced once, days ahead: the news must survive an absence of the runtime. So do spot warnings,
+which tell of machines that are gone after two minutes: whoever reads an old one has nothing to do."""
 LONG_POLL_SECONDS: Final = 20
 
 

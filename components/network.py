@@ -81,7 +81,10 @@ class _Builder:
         self._public_routes = self._routes("public", gateway_id=self._internet.id)
         nat = {zone: self._nat_gateway(zone, carved[zone].public) for zone in gateways}
         self.private = {zone: self._private_subnet(zone, carved[zone].private) for zone in zones}
-        tables = {zone: self._routes(f"private-{zone}", nat_gateway_id=(nat.get(zone) or nat[gateways[0]]).id) for zone in zones}
+        tables = {
+            zone: self._routes(f"private-{zone}", nat_gateway_id=(nat.get(zone) or nat[gateways[0]]).id)
+            for zone in zones
+        }
         self.ways_out = [self._associate(f"private-{zone}", self.private[zone], tables[zone]) for zone in zones]
         self.storage = self._storage_endpoint([table.id for table in tables.values()])
 

@@ -101,7 +101,9 @@ def runtime(place: Place, controllers: Iterable[str], bounds: RuntimeBounds) -> 
     for rule in permissions.aws_rules(controllers):
         actions[rule.resource].update(rule.actions)
     statements = [
-        _allow(_SIDS[kind], sorted(actions[kind]), bound, _tagged(place) if kind is AwsResource.CLUSTER_TAGGED else None)
+        _allow(
+            _SIDS[kind], sorted(actions[kind]), bound, _tagged(place) if kind is AwsResource.CLUSTER_TAGGED else None
+        )
         for kind in AwsResource
         if kind in actions and (bound := _bound(kind, place, bounds))
     ]

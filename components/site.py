@@ -24,6 +24,8 @@ from components import (
     network,
     node_pool,
     runtime,
+    storage,
+    viewers,
 )
 from components.config.autoscaler import NodeScaler
 from components.config.clusters import Cluster
@@ -62,6 +64,7 @@ class Site(pulumi.ComponentResource):
         definitions = self._make_definitions()
         namespaces = self._make_namespaces()
         running = self._make_runtime(namespaces, after=[*definitions, *self._ready])
+        self._make_conveniences()
         policies = self._make_policies(after=[*definitions, running.deployment])
         self._make_node_scaler()
         self._make_gpu_support()
@@ -176,7 +179,9 @@ class Site(pulumi.ComponentResource):
         queue = self._make_interruptions()
         built = image.RuntimeImage(
             f"{self._name}.image",
-            image.ImageArgs(place=self._place, config=self._config.autoscaler.container.image),
+            image.ImageArgs(
+                place=self._place, config=self._config.autoscaler.container.image, platforms=self._platforms()
+            ),
             self._child,
         )
         args = runtime.RuntimeArgs(
@@ -191,6 +196,16 @@ class Site(pulumi.ComponentResource):
         )
         return runtime.Runtime(f"{self._name}.runtime", args, self._child)
 
+    def _platforms(self) -> tuple[str, ...]:
+        """Name the platforms of the nodes that the runtime runs on."""
+        services = [
+            group
+            for key, pool in self._config.node_pools.items()
+            if pool.node_type == SERVICES
+            for group in self._grid.of_pool(key)
+        ]
+        return tuple(sorted({f"linux/{group.architecture}" for group in services})) or ("linux/amd64",)
+
     def _make_interruptions(self) -> interruptions.Interruptions | None:
         """Tell the runtime what happens to machines, where there are any that it scales."""
         if not self._grid.groups or self._config.autoscaler.node_scaler is not NodeScaler.NATIVE:
@@ -201,6 +216,15 @@ class Site(pulumi.ComponentResource):
     def _make_policies(self, *, after: Sequence[pulumi.Resource]) -> Sequence[pulumi.Resource]:
         args = admission_policies.AdmissionPoliciesArgs(provider=self._access.kubernetes, after=after)
         return admission_policies.AdmissionPolicies(f"{self._name}.policies", args, self._child).made
+
+    def _make_conveniences(self) -> None:
+        """Give a new cluster a default StorageClass, and its viewers something to see."""
+        if self._config.existing is None:
+            disks = storage.StorageArgs(provider=self._access.kubernetes, after=self._ready)
+            storage.Storage(f"{self._name}.storage", disks, self._child)
+        if self._access.eks_name is not None:
+            seen = viewers.ViewersArgs(config=self._config, provider=self._access.kubernetes, after=self._access.ready)
+            viewers.Viewers(f"{self._name}.viewers", seen, self._child)
 
     def _make_node_scaler(self) -> None:
         if self._config.autoscaler.node_scaler is NodeScaler.CLUSTER_AUTOSCALER:

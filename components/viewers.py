@@ -1,4 +1,4 @@
-"""What viewers see of a cluster: everything but Secrets. Their entries in EKS put them into a group, which is bound here.
+"""What viewers see of a cluster: everything but Secrets. Their entries in EKS put them into a group; here it is bound.
 
 Kubernetes' own view has our kinds too (rbac.people_roles), and reaches those of the whole cluster where it is bound
 for the whole cluster. It lacks nodes and disks, which come with a role of ours.

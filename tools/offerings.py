@@ -99,7 +99,8 @@ def connect(region: str) -> "EC2Client":
 def account(region: str) -> str:
     """Ask whose credentials these are: zone names mean other places in other accounts."""
     try:
-        return boto3.session.Session(region_name=region).client("sts", config=CONFIG).get_caller_identity()["Account"]
+        caller = boto3.session.Session(region_name=region).client("sts", config=CONFIG).get_caller_identity()
+        return str(caller["Account"])
     except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
         raise RefreshError(f"cannot tell which account these credentials are of: {error}") from error
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.types import DnsLabel, DnsName, Labels, Toleration
 from components.config.base import Problem, SecretName, Section, absent
 
@@ -14,14 +15,13 @@ Anything = dict[str, Any]
 Annotations = Annotated[dict[str, str], Field(max_length=64)]
 
 
+TUNING: Final = frozenset({"SLUICE_LOG_LEVEL", "SLUICE_LEASE_SECONDS"})
+"""Settings of the runtime that have no key of their own."""
+
+
 class NodeScaler(StrEnum):
     NATIVE = "native"
     CLUSTER_AUTOSCALER = "cluster-autoscaler"
-
-
-class WorkerScope(StrEnum):
-    NAMESPACE = "namespace"
-    CLUSTER = "cluster"
 
 
 class PullPolicy(StrEnum):
@@ -124,7 +124,7 @@ class Container(Section):
     """The runtime's container."""
 
     env: Annotated[tuple[EnvironmentVariable, ...], Field(max_length=64)] = ()
-    """More environment variables."""
+    """More environment variables, such as SLUICE_LOG_LEVEL."""
     env_from: Annotated[tuple[Anything, ...], Field(max_length=16)] = ()
     """Where more environment variables come from."""
     image: Image = Image()
@@ -193,8 +193,8 @@ class Autoscaler(Section):
 
     def problems(self) -> Iterator[Problem]:
         for index, variable in enumerate(self.container.env):
-            if variable.name.startswith("SLUICE_"):
+            if variable.name.startswith("SLUICE_") and variable.name not in TUNING:
                 path = ("container", "env", index, "name")
-                yield Problem(path=path, value=variable.name, message="is set by Sluice itself; use its own key")
+                yield Problem(path=path, value=variable.name, message="is set by Sluice itself")
         if self.class_name is None and not self.default_class:
             yield absent("className", message="must be given where defaultClass is false, or no pool would be handled")

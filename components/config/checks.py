@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from autoscaler.api import keys, names
+from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.resources.types import TaintEffect
 from components import userdata
-from components.config.autoscaler import WorkerScope
-from components.config.base import Problem, absent
+from components.config.base import Location, Problem, absent
 from components.config.node_pools import SERVICES
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
     """Refuse taints that a tag could not tell, and those that would keep the cluster's services away."""
     known: set[str] = set()
     for index, taint in enumerate(pool.taints):
-        path = (*here, "taints", index)
+        path: Location = (*here, "taints", index)
         if taint.key in known:
             yield Problem(
                 path=(*path, "key"), value=taint.key, message="is given twice; a group's tags tell one of them only"

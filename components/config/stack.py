@@ -14,6 +14,8 @@ Email = Annotated[str, Field(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")]
 KeyArn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:kms:.+$")]
 OidcProviderArn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/.+$")]
 ContainerImage = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[a-z0-9][A-Za-z0-9._:/@-]*$")]
+ImageName = Annotated[DnsLabel, Field(max_length=48)]
+"""It begins the names of the pipeline's role, of which AWS allows 64 characters."""
 REGION: Final = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"
 
 
@@ -91,7 +93,7 @@ class StackConfig(Section):
     """Who is told about money."""
     pull_requests: PullRequests | None = None
     """The role for previews of pull requests."""
-    machine_images: Annotated[dict[DnsLabel, MachineImage], Field(max_length=16)] = {}
+    machine_images: Annotated[dict[ImageName, MachineImage], Field(max_length=16)] = {}
     """Pipelines that build machine images."""
     clusters: Annotated[dict[ClusterKey, Cluster], Field(min_length=1, max_length=16)]
     """The clusters, by a name of their own."""

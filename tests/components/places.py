@@ -1,7 +1,5 @@
 """Where the tests' clusters are."""
 
-from collections.abc import Mapping
-
 from components.place import Place
 from tests.components import configs
 
@@ -14,14 +12,11 @@ def place(
     cluster: str = CLUSTER,
     partition: str = "aws",
     region: str = configs.REGION,
-    tags: Mapping[str, str] | None = None,
 ) -> Place:
-    """A cluster's place; `test` is the stack."""
+    """A cluster's place in the stack `test`."""
     return Place(
-        stack="test",
         account=configs.ACCOUNT,
         partition=partition,
         region=region,
         cluster=cluster,
-        tags=dict(tags or {}),
     )

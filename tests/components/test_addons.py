@@ -20,10 +20,10 @@ def run(**fields: Any) -> monitor.World:
         access = cluster.ExistingCluster("bench", existing).access
         machines = aws.ec2.Vpc("machines", cidr_block="10.0.0.0/16")
         first = addons.NetworkingAddons(
-            "bench-networking", addons.AddonsArgs(place=places.place(), access=access, **fields)
+            "bench.networking", addons.AddonsArgs(place=places.place(), access=access, **fields)
         )
         args = addons.AddonsArgs(place=places.place(), access=access, after=[machines, *first.ready], **fields)
-        second = addons.ServicesAddons("bench-services", args)
+        second = addons.ServicesAddons("bench.services", args)
         return {"first": [one.urn for one in first.ready], "second": [one.urn for one in second.ready]}
 
     return monitor.run(program)
@@ -60,7 +60,12 @@ def test_what_runs_once_for_the_cluster_runs_on_services_nodes() -> None:
     assert coredns["nodeSelector"] == ebs["controller"]["nodeSelector"] == want
     assert {"key": "sluice.dev/instance-pool", "operator": "Exists"} in coredns["tolerations"]
     assert coredns["tolerations"] == ebs["controller"]["tolerations"]
-    assert all("configurationValues" not in made[name].inputs for name in ("vpc-cni", "kube-proxy"))
+    assert all("configurationValues" not in made[name].inputs for name in ("eks-pod-identity-agent", "kube-proxy"))
+
+
+def test_network_policies_are_enforced() -> None:
+    values = json.loads(by_addon(run())["vpc-cni"].inputs["configurationValues"])
+    assert values == {"enableNetworkPolicy": "true"}  # a text: the add-on's schema knows no boolean here
 
 
 @pytest.mark.accept("S1")
@@ -80,8 +85,8 @@ def test_each_add_on_with_rights_has_a_role_of_its_own_before_it_starts() -> Non
     world = run()
     made = by_addon(world)
     want = {
-        "aws-node": ("bench-networking-cni", "AmazonEKS_CNI_Policy", "vpc-cni"),
-        "ebs-csi-controller-sa": ("bench-services-ebs", "service-role/AmazonEBSCSIDriverPolicy", "aws-ebs-csi-driver"),
+        "aws-node": ("bench.networking.cni", "AmazonEKS_CNI_Policy", "vpc-cni"),
+        "ebs-csi-controller-sa": ("bench.services.ebs", "service-role/AmazonEBSCSIDriverPolicy", "aws-ebs-csi-driver"),
     }
     associations = {one.inputs["serviceAccount"]: one for one in world.of_type(":PodIdentityAssociation")}
     assert set(associations) == set(want)

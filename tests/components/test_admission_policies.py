@@ -42,8 +42,8 @@ def test_every_policy_and_binding_is_made_as_the_api_says() -> None:
 def test_policies_come_after_definitions_and_bindings_after_their_policies() -> None:
     world = run()
     for policy in (*policies.POLICIES, MUTATING):
-        made = world.one("AdmissionPolicy", f"p-{policy.name}")
-        binding = world.one("AdmissionPolicyBinding", f"p-{policy.name}-binding")
+        made = world.one("AdmissionPolicy", f"p.{policy.name}")
+        binding = world.one("AdmissionPolicyBinding", f"p.{policy.name}.binding")
         assert binding.inputs["spec"]["policyName"] == made.inputs["metadata"]["name"]
         assert binding.waits_for(made)
         assert made.waits_for(world.one(":ServiceAccount", "definition"))

@@ -7,6 +7,7 @@ import pytest
 
 from components import cluster, network
 from components.config import clusters
+from components.config import network as config_network
 from tests.components import configs, monitor, places
 
 ADMIN = "arn:aws:iam::123456789012:role/admins"
@@ -59,9 +60,11 @@ def shown(access: cluster.Access) -> dict[str, Any]:
 
 @pytest.mark.accept("S1")
 def test_a_new_cluster_has_exactly_these_parts() -> None:
-    world = eks()
+    world = eks(access={"admins": [ADMIN]})
     assert world.types() == [
         "aws:cloudwatch/logGroup:LogGroup",
+        "aws:eks/accessEntry:AccessEntry",
+        "aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
         "aws:eks/cluster:Cluster",
         "aws:iam/role:Role",
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
@@ -74,7 +77,9 @@ def test_a_new_cluster_has_exactly_these_parts() -> None:
     ours = [one for one in world.made if one.custom and one.type != "pulumi:providers:aws"]
     assert all(one.parent == component.urn for one in ours)
     assert not any(one.ignore_changes or one.protect or one.retain_on_delete for one in ours)
-    tagged = [one for one in ours if one.type.startswith("aws:") and "Attachment" not in one.type]
+    tagged = [
+        one for one in ours if one.type.startswith("aws:") and not one.type.endswith(("Attachment", "Association"))
+    ]
     assert all(one.inputs["tags"] == places.OWNED for one in tagged)
 
 
@@ -86,7 +91,7 @@ def test_the_control_plane_is_what_the_config_says() -> None:
         "bootstrapSelfManagedAddons": False,
         "upgradePolicy": {"supportType": "STANDARD"},
     }
-    assert made["accessConfig"] == {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True}
+    assert made["accessConfig"] == {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": False}
     assert made["vpcConfig"] == {
         "subnetIds": ["subnet-0000000a", "subnet-0000000b"],
         "endpointPrivateAccess": True,
@@ -107,7 +112,7 @@ def test_secrets_are_encrypted_with_a_key_that_rotates() -> None:
     world = eks()
     key = world.one("kms/key:Key")
     assert key.inputs["enableKeyRotation"] is True
-    assert "arn:aws:mock::Role/bench-control-plane" in key.inputs["policy"]
+    assert "arn:aws:mock::Role/bench.control-plane" in key.inputs["policy"]
     want = {"provider": {"keyArn": f"arn:aws:mock::Key/{key.name}"}, "resources": ["secrets"]}
     assert world.one("eks/cluster:Cluster").inputs["encryptionConfig"] == want
 
@@ -127,13 +132,14 @@ def test_the_log_group_and_rights_come_before_the_cluster() -> None:
     assert trusted["Statement"][0]["Principal"] == {"Service": "eks.amazonaws.com"}
 
 
-def test_everybody_else_gets_in_by_an_entry_of_their_own() -> None:
+def test_everybody_gets_in_by_one_entry_of_their_own() -> None:
     world = eks(access={"admins": [ADMIN], "viewers": [VIEWER, ADMIN]})
     entries = {one.inputs["principalArn"]: one for one in world.of_type(":AccessEntry")}
     assert set(entries) == {ADMIN, VIEWER}
     assert all(
         one.inputs["clusterName"] == "test-bench" and one.inputs["type"] == "STANDARD" for one in entries.values()
     )
+    assert entries[VIEWER].inputs["kubernetesGroups"] == entries[ADMIN].inputs["kubernetesGroups"] == ["sluice:viewers"]
     prefix = "arn:aws:eks::aws:cluster-access-policy"
     associations = world.of_type(":AccessPolicyAssociation")
     assert {(one.inputs["principalArn"], one.inputs["policyArn"]) for one in associations} == {
@@ -143,6 +149,10 @@ def test_everybody_else_gets_in_by_an_entry_of_their_own() -> None:
     }
     assert all(one.inputs["accessScope"] == {"type": "cluster"} for one in associations)
     assert all(one.waits_for(entries[one.inputs["principalArn"]]) for one in associations)
+
+
+def test_who_is_no_viewer_is_not_in_their_group() -> None:
+    assert "kubernetesGroups" not in eks(access={"admins": [ADMIN]}).one(":AccessEntry").inputs
 
 
 def test_nothing_is_put_into_the_cluster_before_the_entries_are_there() -> None:
@@ -166,10 +176,10 @@ def test_the_way_in_holds_no_token() -> None:
 def test_only_definitions_take_over_what_is_there() -> None:
     for world in (eks(), existing()):
         providers = world.named("providers:kubernetes")
-        assert providers["bench-definitions"].inputs["upsertExistingObjects"] == "true"
-        assert providers["bench-definitions"].inputs["enablePatchForce"] == "true"
-        assert "upsertExistingObjects" not in providers["bench-kubernetes"].inputs
-        assert "enablePatchForce" not in providers["bench-kubernetes"].inputs
+        assert providers["bench.definitions"].inputs["upsertExistingObjects"] == "true"
+        assert providers["bench.definitions"].inputs["enablePatchForce"] == "true"
+        assert "upsertExistingObjects" not in providers["bench.kubernetes"].inputs
+        assert "enablePatchForce" not in providers["bench.kubernetes"].inputs
 
 
 def test_a_new_clusters_access_says_what_machines_need() -> None:
@@ -185,7 +195,6 @@ def test_a_new_clusters_access_says_what_machines_need() -> None:
 @pytest.mark.parametrize(
     ("cidr", "want"),
     [
-        (None, "172.20.0.0/16"),
         ("10.32.0.0/16", "172.20.0.0/16"),
         ("172.20.0.0/16", "10.100.0.0/16"),
         ("172.20.64.0/20", "10.100.0.0/16"),
@@ -193,14 +202,26 @@ def test_a_new_clusters_access_says_what_machines_need() -> None:
         ("10.100.0.0/16", "172.20.0.0/16"),
     ],
 )
-def test_services_never_have_the_networks_addresses(cidr: str | None, want: str) -> None:
-    assert cluster.service_cidr(cidr) == want
+def test_services_never_have_the_networks_addresses(cidr: str, want: str) -> None:
+    # a prefix that is too short for a network of ours is still one that must be kept clear of
+    assert cluster.service_cidr(config_network.Network.model_construct(cidr=cidr)) == want
+
+
+def test_the_configs_addresses_of_services_win() -> None:
+    made = eks(network={**ADOPTED, "serviceCidr": "10.7.0.0/16"})
+    assert made.one("eks/cluster:Cluster").inputs["kubernetesNetworkConfig"]["serviceIpv4Cidr"] == "10.7.0.0/16"
+    assert made.outputs["service_cidr"] == "10.7.0.0/16"
+
+
+def test_an_adopted_networks_addresses_are_not_known() -> None:
+    assert cluster.service_cidr(config_network.Network.model_validate(ADOPTED)) == "172.20.0.0/16"
+    assert cluster.service_cidr(None) == "172.20.0.0/16"
 
 
 def test_an_existing_cluster_is_reached_by_who_runs_pulumi() -> None:
     world = existing()
     assert world.types() == ["pulumi:providers:kubernetes", "pulumi:providers:kubernetes"]
-    provider = world.named("providers:kubernetes")["bench-kubernetes"]
+    provider = world.named("providers:kubernetes")["bench.kubernetes"]
     assert provider.inputs == {"clusterIdentifier": "test-bench"}
     assert world.outputs == {
         "name": "test-bench",
@@ -241,7 +262,7 @@ def node_role(eks_name: str | None) -> monitor.World:
 
     def program() -> dict[str, Any]:
         access = cluster.ExistingCluster("bench", args).access
-        role = cluster.NodeRole("bench-nodes", cluster.NodeRoleArgs(place=places.place(), access=access))
+        role = cluster.NodeRole("bench.nodes", cluster.NodeRoleArgs(place=places.place(), access=access))
         return {"ready": [one.urn for one in role.ready]}
 
     return monitor.run(program)
@@ -257,7 +278,7 @@ def test_nodes_may_join_and_pull_images_and_no_more() -> None:
     }
     assert not world.of_type(":RolePolicy")
     entry = world.one(":AccessEntry").inputs
-    assert entry["principalArn"] == "arn:aws:mock::Role/bench-nodes"
+    assert entry["principalArn"] == "arn:aws:mock::Role/bench.nodes"
     assert (entry["clusterName"], entry["type"]) == ("lab", "EC2_LINUX")
     made = [*world.of_type(":RolePolicyAttachment"), world.one(":InstanceProfile"), world.one(":AccessEntry")]
     assert set(world.outputs["ready"]) == {one.urn for one in made}
@@ -266,4 +287,4 @@ def test_nodes_may_join_and_pull_images_and_no_more() -> None:
 def test_nodes_of_another_cluster_have_no_entry() -> None:
     world = node_role(None)
     assert not world.of_type(":AccessEntry")
-    assert world.one(":InstanceProfile").inputs["role"] == "bench-nodes"
+    assert world.one(":InstanceProfile").inputs["role"] == "bench.nodes"

@@ -175,8 +175,8 @@ def test_what_refers_to_another_object_comes_after_it() -> None:
         assert made["Scope", "research"].waits_for(made["InstancePool", pool])
     assert made["ClusterQueue", "team"].waits_for(made["ResourceFlavor", "spot"])
     assert made["LocalQueue", "door"].waits_for(made["ClusterQueue", "team"])
-    assert made["LocalQueue", "door"].waits_for(world.one(":Namespace", "n-lab"))
-    assert made["WorkerPool", "cloud"].waits_for(world.one(":Namespace", "n-lab-2"))
+    assert made["LocalQueue", "door"].waits_for(world.one(":Namespace", "n.lab"))
+    assert made["WorkerPool", "cloud"].waits_for(world.one(":Namespace", "n.lab-2"))
 
 
 def test_specs_are_what_the_config_says() -> None:

@@ -85,7 +85,7 @@ def test_a_runtime_without_controllers_raises_no_alarm_of_leadership() -> None:
 
 def test_the_dashboard_is_where_grafanas_sidecar_looks() -> None:
     world = run()
-    made = world.one(":ConfigMap", "d-dashboard")
+    made = world.one(":ConfigMap", "d.dashboard")
     assert made.inputs["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert made.inputs["metadata"]["namespace"] == "ops"
     (text,) = made.inputs["data"].values()
@@ -98,7 +98,7 @@ def test_the_dashboard_is_where_grafanas_sidecar_looks() -> None:
 def test_rules_are_an_object_of_the_operator_or_a_config_map(operator: bool) -> None:  # noqa: FBT001
     world = run(prometheusOperator=operator)
     groups = {"groups": dashboard_panels.rule_groups("ops")}
-    rules = [one for one in world.made if one.name == "d-alerts"]
+    rules = [one for one in world.made if one.name == "d.alerts"]
     assert len(rules) == 1
     if operator:
         assert (rules[0].inputs["kind"], rules[0].inputs["spec"]) == ("PrometheusRule", groups)

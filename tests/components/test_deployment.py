@@ -1,6 +1,7 @@
-"""The Deployment says everything that the process needs, and the config has the last word."""
+"""The Deployment says everything that the process needs; the config may add to it, but not speak for it."""
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from autoscaler.kube import credentials
 from autoscaler.runtime import process
 from autoscaler.runtime import settings as runtime_settings
 from components import deployment
+from components.config.autoscaler import EnvironmentVariable
 from tests.components import accesses, places
 
 QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/test-bench"
@@ -132,19 +134,32 @@ def test_the_selector_never_changes_with_the_version_or_the_users_labels() -> No
     assert labels["team"] == "blue"
 
 
-def test_a_variable_volume_or_mount_of_the_config_takes_the_place_of_ours() -> None:
+@pytest.mark.accept("G14")
+def test_no_variable_of_the_config_takes_the_place_of_ours() -> None:
+    around = surroundings(nodeScaler="cluster-autoscaler")
+    ours = deployment.environment(around)
+    forged = tuple(EnvironmentVariable(name=one["name"], value="*") for one in ours)
+    theirs = EnvironmentVariable.model_validate({"name": "A", "valueFrom": {"x": "y"}})
+    assert deployment.environment(_with_env(around, (theirs, *forged))) == [
+        {"name": "A", "valueFrom": {"x": "y"}},
+        *ours,
+    ]
+
+
+def _with_env(around: deployment.Surroundings, env: tuple[EnvironmentVariable, ...]) -> deployment.Surroundings:
+    """Give the container variables that reading the config would refuse."""
+    box = around.autoscaler.container.model_copy(update={"env": env})
+    autoscaler = around.autoscaler.model_copy(update={"container": box})
+    return replace(around, config=around.config.model_copy(update={"autoscaler": autoscaler}))
+
+
+def test_a_volume_or_mount_of_the_config_takes_the_place_of_ours() -> None:
     given = {
-        "container": {
-            "env": [{"name": "AWS_REGION", "value": "us-east-1"}, {"name": "A", "valueFrom": {"x": "y"}}],
-            "volumeMounts": [{"name": "big", "mountPath": deployment.SCRATCH}],
-        },
-        "pod": {"volumes": [{"name": "big", "emptyDir": {"sizeLimit": "9Gi"}}]},
+        "container": {"volumeMounts": [{"name": "big", "mountPath": deployment.SCRATCH}]},
+        "pod": {"volumes": [{"name": "sluice-tmp", "emptyDir": {"sizeLimit": "9Gi"}}]},
     }
     only = container(**given)
-    names = [variable["name"] for variable in only["env"]]
-    assert len(names) == len(set(names))
-    assert {"name": "AWS_REGION", "value": "us-east-1"} in only["env"]
-    assert {"name": "A", "valueFrom": {"x": "y"}} in only["env"]
+    assert {"name": "sluice-tmp", "emptyDir": {"sizeLimit": "9Gi"}} in pod(**given)["volumes"]
     assert {"name": "big", "mountPath": deployment.SCRATCH} in only["volumeMounts"]
     paths = [mount["mountPath"] for mount in only["volumeMounts"]]
     assert len(paths) == len(set(paths))

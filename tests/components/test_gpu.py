@@ -24,13 +24,6 @@ def pods(world: monitor.World, kind: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.accept("G20")
-@pytest.mark.parametrize(("types", "want"), [(["c5.18xlarge"], False), (["c5.18xlarge", "p3.8xlarge"], True)])
-def test_it_is_needed_where_a_pool_has_gpus(types: list[str], want: bool) -> None:  # noqa: FBT001
-    pools = {"services": configs.SERVICES, "w": configs.pool(instanceTypes=types)}
-    assert manifests.is_needed(configs.of_cluster(configs.cluster(nodePools=pools)).grids["bench"]) == want
-
-
-@pytest.mark.accept("G20")
 def test_device_plugin_and_feature_discovery_run_on_every_node_with_gpus_whatever_its_taints() -> None:
     found = pods(run(), "DaemonSet")
     assert set(found) == {"nvidia-device-plugin", "gpu-feature-discovery"}
@@ -80,15 +73,15 @@ def test_the_definitions_of_others_are_taken_over_and_kept() -> None:
 def test_pods_start_when_definitions_and_rights_are_in_place() -> None:
     world = run()
     starting = {
-        "gpu-feature-discovery": world.one(":DaemonSet", "g-gpu-feature-discovery"),
-        "nfd-master": world.one(":Deployment", "g-nfd-master"),
-        "nfd-gc": world.one(":Deployment", "g-nfd-gc"),
+        "gpu-feature-discovery": world.one(":DaemonSet", "g.gpu-feature-discovery"),
+        "nfd-master": world.one(":Deployment", "g.nfd-master"),
+        "nfd-gc": world.one(":Deployment", "g.nfd-gc"),
     }
     for name, one in starting.items():
         for definition in world.of_type(":CustomResourceDefinition"):
             assert one.waits_for(definition)
-        assert one.waits_for(world.one(":ServiceAccount", f"g-{name}"))
-        (binding,) = [made for made in world.made if made.name == f"g-{name}" and made.type.endswith("Binding")]
+        assert one.waits_for(world.one(":ServiceAccount", f"g.{name}"))
+        (binding,) = [made for made in world.made if made.name == f"g.{name}" and made.type.endswith("Binding")]
         assert one.waits_for(binding)
         assert binding.inputs["subjects"] == [{"kind": "ServiceAccount", "name": name, "namespace": "kube-system"}]
     for one in world.made:

@@ -17,7 +17,10 @@ DIGEST = f"sha256:{'0' * 64}"
 
 
 def run(**fields: Any) -> monitor.World:
-    args = image.ImageArgs(place=places.place(), config=Image.model_validate(fields))
+    return made(image.ImageArgs(place=places.place(), config=Image.model_validate(fields)))
+
+
+def made(args: image.ImageArgs) -> monitor.World:
     return monitor.run(
         lambda: {"reference": image.RuntimeImage("bench", args).reference},
         cloud=lambda type_, name, inputs: {**monitor.of_the_cloud(type_, name, inputs), "ref": f"{name}@built"},
@@ -51,18 +54,23 @@ def test_otherwise_it_is_built_from_the_checkout_and_named_by_what_is_in_it() ->
     assert built["tags"] == [f"registry.example/bench:{image.content_digest(image.ROOT)}"]
     assert built["context"] == {"location": "."}
     assert built["dockerfile"] == {"location": "autoscaler/Dockerfile"}
-    assert built["platforms"] == ["linux/amd64", "linux/arm64"]
+    assert built["platforms"] == ["linux/amd64"]
     assert built["push"] is True
     assert built["buildOnPreview"] is False
     assert "registries" not in built
     assert world.outputs["reference"] == "bench@built"
 
 
-def test_the_repository_is_scanned_unchangeable_and_goes_with_the_stack() -> None:
+def test_it_is_built_for_the_platforms_it_will_run_on() -> None:
+    args = image.ImageArgs(place=places.place(), config=Image(), platforms=("linux/arm64", "linux/amd64"))
+    assert made(args).one("docker-build:index:Image").inputs["platforms"] == ["linux/arm64", "linux/amd64"]
+
+
+def test_the_repository_is_scanned_can_be_pushed_to_again_and_goes_with_the_stack() -> None:
     world = run()
     made = world.one(":Repository").inputs
     assert made["name"] == "test-bench/sluice"
-    assert made["imageTagMutability"] == "IMMUTABLE"
+    assert made["imageTagMutability"] == "MUTABLE"  # pods run by digest; the same sources may be built again
     assert made["imageScanningConfiguration"] == {"scanOnPush": True}
     assert made["encryptionConfigurations"] == [{"encryptionType": "AES256"}]
     assert made["forceDelete"] is True

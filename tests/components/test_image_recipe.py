@@ -145,3 +145,17 @@ def test_the_kubelet_is_newer_than_no_cluster_that_uses_the_image() -> None:
 def test_another_recipe_has_another_digest() -> None:
     assert image_recipe.digest("a", "b") == image_recipe.digest("a", "b")
     assert image_recipe.digest("a", "b") != image_recipe.digest("ab", "")
+
+
+@pytest.mark.parametrize(
+    ("region", "want"),
+    [
+        ("eu-west-1", "https://s3.eu-west-1.amazonaws.com/amazon-ssm-eu-west-1/latest/debian_"),
+        ("cn-north-1", "https://s3.cn-north-1.amazonaws.com.cn/amazon-ssm-cn-north-1/latest/debian_"),
+    ],
+)
+def test_a_build_machine_gets_the_agent_of_its_region(region: str, want: str) -> None:
+    text = image_recipe.user_data(region)
+    assert text.startswith("#!/bin/sh\nset -eu\n")
+    assert f'{want}$(dpkg --print-architecture)/amazon-ssm-agent.deb"\n' in text
+    subprocess.run(["sh", "-n"], input=text, text=True, check=True)

@@ -25,12 +25,12 @@ def test_everything_is_made_once_under_the_component() -> None:
     assert all(one.inputs["tags"] == places.OWNED for one in world.made if one.type.endswith(("Rule", ":Queue")))
 
 
-def test_the_queue_is_encrypted_and_forgets_old_news() -> None:
+def test_the_queue_is_encrypted_and_keeps_news_while_the_runtime_is_away() -> None:
     world = run()
     queue = world.one("sqs/queue:Queue").inputs
     assert queue["name"] == "test-bench-interruptions"
     assert queue["sqsManagedSseEnabled"] is True
-    assert queue["messageRetentionSeconds"] == 300
+    assert queue["messageRetentionSeconds"] == 3600
     assert queue["receiveWaitTimeSeconds"] == 20
     assert world.outputs == {"url": "https://sqs.example/bench", "arn": "arn:aws:mock::Queue/bench"}
 
@@ -60,10 +60,10 @@ def test_every_rule_leads_to_the_queue_once_it_may() -> None:
 def test_the_rules_match_what_the_runtime_wants_to_know() -> None:
     made = {one.name: json.loads(one.inputs["eventPattern"]) for one in run().of_type(":EventRule")}
     assert {name: (pattern["source"], pattern["detail-type"]) for name, pattern in made.items()} == {
-        "bench-spot": (["aws.ec2"], ["EC2 Spot Instance Interruption Warning"]),
-        "bench-rebalance": (["aws.ec2"], ["EC2 Instance Rebalance Recommendation"]),
-        "bench-state": (["aws.ec2"], ["EC2 Instance State-change Notification"]),
-        "bench-groups": (
+        "bench.spot": (["aws.ec2"], ["EC2 Spot Instance Interruption Warning"]),
+        "bench.rebalance": (["aws.ec2"], ["EC2 Instance Rebalance Recommendation"]),
+        "bench.state": (["aws.ec2"], ["EC2 Instance State-change Notification"]),
+        "bench.groups": (
             ["aws.autoscaling"],
             [
                 "EC2 Instance Launch Successful",
@@ -72,8 +72,8 @@ def test_the_rules_match_what_the_runtime_wants_to_know() -> None:
                 "EC2 Instance Terminate Unsuccessful",
             ],
         ),
-        "bench-health": (["aws.health"], ["AWS Health Event"]),
+        "bench.health": (["aws.health"], ["AWS Health Event"]),
     }
-    assert made["bench-groups"]["detail"] == {"AutoScalingGroupName": [{"prefix": "test-bench."}]}
-    assert made["bench-state"]["detail"]["state"] == ["stopping", "stopped", "shutting-down", "terminated"]
-    assert made["bench-health"]["detail"] == {"service": ["EC2"], "eventTypeCategory": ["scheduledChange"]}
+    assert made["bench.groups"]["detail"] == {"AutoScalingGroupName": [{"prefix": "test-bench."}]}
+    assert made["bench.state"]["detail"]["state"] == ["stopping", "stopped", "shutting-down", "terminated"]
+    assert made["bench.health"]["detail"] == {"service": ["EC2"], "eventTypeCategory": ["scheduledChange"]}

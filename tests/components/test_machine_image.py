@@ -1,33 +1,24 @@
+import base64
 import json
 from typing import Any
 
 import pytest
 
-from components import image_recipe, machine_image, network
-from components.config.network import Network
-from tests.components import configs, monitor, places
+from components import image_recipe, machine_image
+from tests.components import configs, monitor
 
 
-def run(*, adopted: bool = False, **fields: Any) -> monitor.World:
+def run(**fields: Any) -> monitor.World:
     values = configs.values(tags={"team": "x"}, machineImages={"builder": {"baseImageId": "ami-00000009", **fields}})
     stack = configs.load(values).stack
 
     def program() -> dict[str, Any]:
         args = machine_image.MachineImageArgs(
-            stack=stack,
-            image_name="builder",
-            config=stack.config.machine_images["builder"],
-            network=_network() if adopted else None,
+            stack=stack, image_name="builder", config=stack.config.machine_images["builder"]
         )
         return {"parameter": machine_image.MachineImage("builder", args).image_parameter}
 
     return monitor.run(program)
-
-
-def _network() -> network.Network:
-    subnets = {"eu-west-1b": "subnet-0000000b", "eu-west-1a": "subnet-0000000a"}
-    config = Network.model_validate({"vpcId": "vpc-00000001", "subnetIds": subnets})
-    return network.Network("bench", network.NetworkArgs(place=places.place(), config=config, zones=("eu-west-1a",)))
 
 
 @pytest.mark.accept("P18")
@@ -94,6 +85,11 @@ def test_an_image_is_encrypted_and_keeps_no_agent() -> None:
     assert recipe["parentImage"] == "ami-00000009"
 
 
+def test_a_build_machine_brings_the_agent_that_commands_it() -> None:
+    started = base64.b64decode(run().one(":ImageRecipe").inputs["userDataBase64"]).decode()
+    assert started == image_recipe.user_data("eu-west-1")
+
+
 def test_a_build_has_the_rights_that_image_builder_demands() -> None:
     world = run(instanceType="m7g.large")
     made = world.one(":InfrastructureConfiguration")
@@ -110,16 +106,6 @@ def test_a_build_has_the_rights_that_image_builder_demands() -> None:
     assert all(made.waits_for(one) for one in rights)
     trusted = json.loads(world.one("iam/role:Role").inputs["assumeRolePolicy"])
     assert trusted["Statement"][0]["Principal"] == {"Service": "ec2.amazonaws.com"}
-
-
-def test_a_build_can_be_in_a_network_that_nobody_reaches_it_in() -> None:
-    world = run(adopted=True)
-    made = world.one(":InfrastructureConfiguration").inputs
-    assert made["subnetId"] == "subnet-0000000a"
-    assert made["securityGroupIds"] == ["builder-id"]
-    group = world.one(":SecurityGroup").inputs
-    assert group["vpcId"] == "vpc-00000001"
-    assert group["ingress"] == []
 
 
 @pytest.mark.parametrize("schedule", [None, "cron(0 3 ? * sun *)"])

@@ -7,7 +7,7 @@ from components.config import network as config
 from components.place import Place
 from tests.components import monitor
 
-PLACE = Place(stack="test", account="123456789012", partition="aws", region="eu-west-1", cluster="test-main", tags={})
+PLACE = Place(account="123456789012", partition="aws", region="eu-west-1", cluster="test-main")
 ZONES = ("eu-west-1a", "eu-west-1b", "eu-west-1c")
 OWNED = {"kubernetes.io/cluster/test-main": "owned"}
 
@@ -58,10 +58,19 @@ def test_a_new_network_has_exactly_these_parts() -> None:
     assert all(OWNED.items() <= one.inputs["tags"].items() for one in tagged)
 
 
+def test_a_cluster_whose_key_begins_with_anothers_has_parts_of_its_own() -> None:
+    args = network.NetworkArgs(
+        place=PLACE, config=config.Network.model_validate({"cidr": "10.32.0.0/16"}), zones=ZONES, control_plane_zones=()
+    )
+    names = ("main", "main-public", "main-private", "main-s3")
+    world = monitor.run(lambda: [network.Network(name, args) for name in names] and None)  # it refuses equal URNs
+    assert len(world.of_type(":Vpc")) == len(names)
+
+
 def test_nodes_live_in_one_private_subnet_per_zone() -> None:
     world = made()
     subnets = world.named(":Subnet")
-    private = {zone: subnets[f"main-private-{zone}"].inputs for zone in ZONES}
+    private = {zone: subnets[f"main.private-{zone}"].inputs for zone in ZONES}
     assert {zone: inputs["cidrBlock"] for zone, inputs in private.items()} == {
         "eu-west-1a": "10.32.0.0/20",
         "eu-west-1b": "10.32.32.0/20",
@@ -70,8 +79,8 @@ def test_nodes_live_in_one_private_subnet_per_zone() -> None:
     assert all(inputs["availabilityZone"] == zone for zone, inputs in private.items())
     assert all(inputs["mapPublicIpOnLaunch"] is False for inputs in private.values())
     assert all(inputs["tags"]["kubernetes.io/role/internal-elb"] == "1" for inputs in private.values())
-    assert world.outputs["subnets"] == {zone: f"main-private-{zone}-id" for zone in ZONES}
-    assert world.outputs["control_plane"] == ["main-private-eu-west-1a-id", "main-private-eu-west-1b-id"]
+    assert world.outputs["subnets"] == {zone: f"main.private-{zone}-id" for zone in ZONES}
+    assert world.outputs["control_plane"] == ["main.private-eu-west-1a-id", "main.private-eu-west-1b-id"]
     assert world.outputs["vpc"] == "main-id"
 
 
@@ -83,27 +92,27 @@ def test_the_control_planes_zones_have_subnets_without_having_nodes() -> None:
 def test_a_single_nat_gateway_serves_all_zones() -> None:
     world = made()
     gateway = world.one(":NatGateway")
-    assert world.named(":Subnet")["main-public-eu-west-1a"].inputs["cidrBlock"] == "10.32.16.0/24"
-    assert gateway.inputs["subnetId"] == "main-public-eu-west-1a-id"
+    assert world.named(":Subnet")["main.public-eu-west-1a"].inputs["cidrBlock"] == "10.32.16.0/24"
+    assert gateway.inputs["subnetId"] == "main.public-eu-west-1a-id"
     tables = world.named(":RouteTable")
     want = [{"cidrBlock": "0.0.0.0/0", "natGatewayId": f"{gateway.name}-id"}]
-    assert all(tables[f"main-{zone}"].inputs["routes"] == want for zone in ZONES)
+    assert all(tables[f"main.private-{zone}"].inputs["routes"] == want for zone in ZONES)
     internet = world.one(":InternetGateway")
-    assert tables["main-public"].inputs["routes"] == [{"cidrBlock": "0.0.0.0/0", "gatewayId": "main-id"}]
+    assert tables["main.public"].inputs["routes"] == [{"cidrBlock": "0.0.0.0/0", "gatewayId": "main-id"}]
     assert gateway.waits_for(internet)
-    assert gateway.waits_for(world.named(":RouteTableAssociation")["main-public-eu-west-1a"])
+    assert gateway.waits_for(world.named(":RouteTableAssociation")["main.public-eu-west-1a"])
     assert world.one(":Eip").waits_for(internet)
 
 
 def test_a_nat_gateway_per_zone_serves_its_zone_alone() -> None:
     world = made(nat="per-zone")
     assert {one.inputs["subnetId"] for one in world.of_type(":NatGateway")} == {
-        f"main-public-{zone}-id" for zone in ZONES
+        f"main.public-{zone}-id" for zone in ZONES
     }
     tables = world.named(":RouteTable")
     for zone in ZONES:
-        (route,) = tables[f"main-{zone}"].inputs["routes"]
-        assert route["natGatewayId"] == f"main-public-{zone}-id"
+        (route,) = tables[f"main.private-{zone}"].inputs["routes"]
+        assert route["natGatewayId"] == f"main.public-{zone}-id"
 
 
 @pytest.mark.parametrize("zones", [("eu-west-1c",), ("eu-west-1b", "eu-west-1c"), ZONES])
@@ -115,15 +124,15 @@ def test_pools_that_come_and_go_do_not_move_the_single_gateway(zones: tuple[str,
 
 def test_without_a_control_plane_the_first_zone_has_the_gateway() -> None:
     world = made(zones=("eu-west-1c", "eu-west-1b"), control_plane=())
-    assert world.one(":NatGateway").inputs["subnetId"] == "main-public-eu-west-1b-id"
+    assert world.one(":NatGateway").inputs["subnetId"] == "main.public-eu-west-1b-id"
     assert world.outputs["control_plane"] == []
 
 
 def test_each_private_subnet_follows_its_own_table() -> None:
     associations = made().named(":RouteTableAssociation")
     for zone in ZONES:
-        want = {"subnetId": f"main-private-{zone}-id", "routeTableId": f"main-{zone}-id"}
-        assert associations[f"main-{zone}"].inputs == want
+        want = {"subnetId": f"main.private-{zone}-id", "routeTableId": f"main.private-{zone}-id"}
+        assert associations[f"main.private-{zone}"].inputs == want
 
 
 def test_the_default_group_lets_nothing_through() -> None:
@@ -136,14 +145,14 @@ def test_image_layers_come_past_the_nat_gateway() -> None:
     endpoint = made().one(":VpcEndpoint").inputs
     assert endpoint["serviceName"] == "com.amazonaws.eu-west-1.s3"
     assert endpoint["vpcEndpointType"] == "Gateway"
-    assert endpoint["routeTableIds"] == [f"main-{zone}-id" for zone in ZONES]
+    assert endpoint["routeTableIds"] == [f"main.private-{zone}-id" for zone in ZONES]
 
 
 def test_machines_can_wait_for_their_way_out() -> None:
     world = made()
     want = {
         world.one(":VpcEndpoint").urn,
-        *(world.named(":RouteTableAssociation")[f"main-{zone}"].urn for zone in ZONES),
+        *(world.named(":RouteTableAssociation")[f"main.private-{zone}"].urn for zone in ZONES),
     }
     assert set(world.outputs["ready"]) == want
 

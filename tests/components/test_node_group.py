@@ -27,7 +27,7 @@ def run(**fields: Any) -> monitor.World:
     def program() -> None:
         role = aws.ec2.Vpc("role", cidr_block="10.0.0.0/16")
         args = node_group.NodeGroupArgs(
-            place=places.place(tags=TAGS),
+            place=places.place(),
             spec=spec,
             pool=pool,
             image_id="ami-00000001",

@@ -74,7 +74,7 @@ def test_a_pool_has_one_group_for_each_zone_and_type_that_is_offered() -> None:
     assert {one.inputs["name"] for one in groups} == set(templates(world)) == want
     for one in groups:
         zone = one.inputs["name"].split(".")[2]
-        assert one.inputs["vpcZoneIdentifiers"] == [f"bench-private-{zone}-id"]
+        assert one.inputs["vpcZoneIdentifiers"] == [f"bench.private-{zone}-id"]
     assert set(world.outputs["ready"]) == {one.urn for one in groups}
 
 
@@ -90,7 +90,7 @@ def test_machines_wait_for_their_way_out_their_role_and_the_add_ons() -> None:
     wanted = [
         world.named(":Vpc")["addons"],
         world.one(":VpcEndpoint"),
-        world.named(":RouteTableAssociation")["bench-eu-west-1a"],
+        world.named(":RouteTableAssociation")["bench.private-eu-west-1a"],
         *world.of_type(":RolePolicyAttachment"),
         world.one(":InstanceProfile"),
     ]

@@ -51,8 +51,8 @@ def test_a_role_is_tied_to_one_service_account() -> None:
 def test_policies_are_given_before_a_pod_can_ask() -> None:
     world = run(policies={"machines": POLICY}, managed_policy_arns={"cni": MANAGED})
     inline, managed = world.one(":RolePolicy"), world.one(":RolePolicyAttachment")
-    assert (inline.name, inline.inputs) == ("bench-runtime-machines", {"role": "bench-runtime", "policy": POLICY})
-    assert (managed.name, managed.inputs) == ("bench-runtime-cni", {"role": "bench-runtime", "policyArn": MANAGED})
+    assert (inline.name, inline.inputs) == ("bench-runtime.machines", {"role": "bench-runtime", "policy": POLICY})
+    assert (managed.name, managed.inputs) == ("bench-runtime.cni", {"role": "bench-runtime", "policyArn": MANAGED})
     association = world.one(":PodIdentityAssociation")
     assert association.waits_for(inline)
     assert association.waits_for(managed)

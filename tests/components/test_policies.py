@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from autoscaler.api import permissions
 from components import policies
+from components.place import Place
 
-HOME = policies.Home(account="123456789012", region="eu-west-1", cluster="bench")
+PLACE = Place(account="123456789012", partition="aws", region="eu-west-1", cluster="bench")
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:bench-interruptions"
 WORK = "arn:aws:sqs:eu-west-1:123456789012:work"
 ROLE = "arn:aws:iam::210987654321:role/sluice"
@@ -27,28 +28,27 @@ BOUNDS = policies.RuntimeBounds(interruption_queue_arn=QUEUE, worker_queue_arns=
 
 
 def runtime(
-    home: policies.Home = HOME,
+    place: Place = PLACE,
     controllers: tuple[str, ...] = permissions.CONTROLLERS,
     bounds: policies.RuntimeBounds = BOUNDS,
 ) -> policies.Document:
-    return policies.runtime(home, controllers, bounds)
+    return policies.runtime(place, controllers, bounds)
 
 
 TRUSTS = {
     "instance": policies.instance_trust(),
-    "cluster": policies.cluster_trust(HOME),
-    "pod": policies.pod_trust(HOME, namespace="sluice", service_account="runtime"),
+    "cluster": policies.cluster_trust(PLACE),
+    "pod": policies.pod_trust(PLACE, namespace="sluice", service_account="runtime"),
     "pull request": policies.pull_request_trust(account="123456789012", repository="org/name"),
 }
 RIGHTS = {
     "runtime": runtime(),
-    "cluster-autoscaler": policies.cluster_autoscaler(HOME),
+    "cluster-autoscaler": policies.cluster_autoscaler(PLACE),
     "pull request": policies.pull_request(bucket_arn=BUCKET, key_arn=KEY),
-    "cluster encryption": policies.cluster_encryption(key_arn=KEY),
 }
 OF_RESOURCES = {
     "interruption queue": policies.interruption_queue(queue_arn=QUEUE, rule_arns=RULES),
-    "key": policies.kms_key(HOME, cluster_role_arn="arn:aws:iam::123456789012:role/bench"),
+    "key": policies.kms_key(PLACE, cluster_role_arn="arn:aws:iam::123456789012:role/bench"),
 }
 ALL = [*TRUSTS.values(), *RIGHTS.values(), *OF_RESOURCES.values()]
 READS = re.compile(r"[a-z0-9]+:(Describe|Get|List)[A-Za-z]+")
@@ -85,7 +85,7 @@ def test_no_document_escapes_these_tests() -> None:
     assert public == trusts | rights | {"interruption_queue", "kms_key"}
 
 
-@pytest.mark.parametrize("module", ["offerings", "policies", "rbac", "userdata"])
+@pytest.mark.parametrize("module", ["offerings", "place", "policies", "rbac", "userdata"])
 def test_what_is_pure_does_without_pulumi(module: str) -> None:
     code = f"import sys, components.{module}; sys.exit(any(name.startswith('pulumi') for name in sys.modules))"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent.parent)
@@ -130,14 +130,14 @@ def test_scaling_is_bound_to_this_clusters_groups_in_this_account_and_region(doc
 @pytest.mark.parametrize("controllers", [(each,) for each in permissions.CONTROLLERS] + [permissions.CONTROLLERS])
 def test_the_runtime_gets_the_actions_of_its_controllers_and_no_other(controllers: tuple[str, ...]) -> None:
     want = {action for rule in permissions.aws_rules(controllers) for action in rule.actions}
-    document = policies.runtime(HOME, controllers, BOUNDS)
+    document = policies.runtime(PLACE, controllers, BOUNDS)
     found = {action for each in statements(document) for action in each["Action"]}
     assert found == want
 
 
 def test_a_runtime_without_need_of_aws_gets_no_statement() -> None:
-    assert not list(statements(policies.runtime(HOME, ["admission", "machines"], BOUNDS)))
-    assert not list(statements(policies.runtime(HOME, ["workers"], policies.RuntimeBounds())))
+    assert not list(statements(policies.runtime(PLACE, ["admission", "machines"], BOUNDS)))
+    assert not list(statements(policies.runtime(PLACE, ["workers"], policies.RuntimeBounds())))
 
 
 def test_what_the_stack_does_not_have_is_not_granted() -> None:
@@ -213,14 +213,22 @@ def test_a_key_can_be_administered_but_used_only_by_the_cluster() -> None:
     assert by_sid["Secrets"]["Principal"] == {"AWS": "arn:aws:iam::123456789012:role/bench"}
 
 
+def test_who_creates_a_cluster_may_grant_eks_the_use_of_its_key() -> None:
+    by_sid = {each["Sid"]: each for each in statements(OF_RESOURCES["key"])}
+    assert set(by_sid) == {"Administration", "Secrets"}
+    assert "kms:CreateGrant" in by_sid["Administration"]["Action"]
+    assert by_sid["Administration"]["Principal"] == {"AWS": "arn:aws:iam::123456789012:root"}
+    assert "kms:GrantIsForAWSResource" not in json.dumps(ALL)  # EKS itself is not covered by it: no cluster would be
+
+
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
 def test_documents_stay_within_their_partition(partition: str) -> None:
-    home = policies.Home(partition=partition, account="123456789012", region="cn-north-1", cluster="bench")
+    place = Place(partition=partition, account="123456789012", region="cn-north-1", cluster="bench")
     documents = [
-        runtime(home, bounds=policies.RuntimeBounds()),
-        policies.cluster_autoscaler(home),
-        policies.cluster_trust(home),
-        policies.pod_trust(home, namespace="n", service_account="s"),
+        runtime(place, bounds=policies.RuntimeBounds()),
+        policies.cluster_autoscaler(place),
+        policies.cluster_trust(place),
+        policies.pod_trust(place, namespace="n", service_account="s"),
         policies.pull_request_trust(partition=partition, account="123456789012", repository="o/n"),
     ]
     named = re.findall(r"arn:([a-z-]+):", json.dumps(documents))

@@ -20,7 +20,9 @@ QUEUE = "test-bench-interruptions"
 
 
 def config(**autoscaler: Any) -> Cluster:
-    loaded = configs.of_cluster(configs.cluster(autoscaler=autoscaler), secrets={"pull": SECRET})
+    namespaces: dict[str, Any] = {name: {} for name in autoscaler.get("secretNamespaces", ())}
+    fields = configs.cluster(autoscaler=autoscaler, namespaces=namespaces)
+    loaded = configs.of_cluster(fields, secrets={"pull": SECRET})
     return loaded.stack.config.clusters["bench"]
 
 
@@ -298,15 +300,19 @@ def test_pods_start_when_all_rights_are_in_place() -> None:
 
 
 def test_what_lives_in_a_namespace_waits_for_it() -> None:
-    chosen = configs.of_cluster(
-        configs.cluster(namespaces={"lab": {}}, autoscaler={"secretNamespaces": ["lab", "sluice-system", "theirs"]})
-    ).stack.config.clusters["bench"]
-    world = run(chosen)
+    world = run(config(secretNamespaces=["lab", "sluice-system"]))
     own = world.one(":Namespace", "r")
     for one in of_runtime(world):
         if one.inputs.get("metadata", {}).get("namespace") == "sluice-system" and kind_of(one) != "RoleBinding":
             assert one.waits_for(own), one.urn
-    assert world.one(":Role", "r-lab/sluice-secrets").waits_for(world.one(":Namespace", "n-lab"))
+    assert world.one(":Role", "r.lab/sluice-secrets").waits_for(world.one(":Namespace", "n.lab"))
+
+
+def test_a_namespace_that_the_stack_does_not_know_is_not_waited_for() -> None:
+    fields = configs.existing(autoscaler={"secretNamespaces": ["theirs"]})
+    world = run(configs.of_cluster(fields).stack.config.clusters["bench"])
+    assert world.of_type(":NamespacePatch") == []
+    assert world.one(":Role", "r.theirs/sluice-secrets").inputs["metadata"]["namespace"] == "theirs"
 
 
 @pytest.mark.accept("W3", "S6")
@@ -316,9 +322,9 @@ def test_worker_pools_are_handled_in_the_namespace_by_a_role_or_everywhere_by_a_
     world = run(chosen)
     want = rbac.runtime_roles(("workers", "admission", "machines", "capacity"), workers_everywhere=scope == "cluster")
     assert world.one(":ClusterRole", "r").inputs["rules"] == list(want.cluster)
-    assert world.one(":Role", "r-sluice-system/sluice").inputs["rules"] == list(want.own_namespace)
-    assert world.one(":Role", "r-kube-system/sluice").inputs["rules"] == list(want.kube_system)
-    assert world.one(":Role", "r-sluice-system/sluice-secrets").inputs["rules"] == list(want.secret_namespaces)
+    assert world.one(":Role", "r.sluice-system/sluice").inputs["rules"] == list(want.own_namespace)
+    assert world.one(":Role", "r.kube-system/sluice").inputs["rules"] == list(want.kube_system)
+    assert world.one(":Role", "r.sluice-system/sluice-secrets").inputs["rules"] == list(want.secret_namespaces)
     text = json.dumps(world.one(":ClusterRole", "r").inputs["rules"])
     assert ("workerpools" in text) == (scope == "cluster")
     assert "instancepools" in text
@@ -337,8 +343,8 @@ def test_every_binding_binds_the_runtimes_account_to_its_own_role() -> None:
 
 def test_people_get_roles_that_kubernetes_adds_to_its_own() -> None:
     world = run()
-    assert world.one(":ClusterRole", "r-view").inputs["metadata"]["name"] == "sluice-view"
-    assert world.one(":ClusterRole", "r-edit").inputs["metadata"]["labels"][
+    assert world.one(":ClusterRole", "r.view").inputs["metadata"]["name"] == "sluice-view"
+    assert world.one(":ClusterRole", "r.edit").inputs["metadata"]["labels"][
         "rbac.authorization.k8s.io/aggregate-to-edit"
     ]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.api import permissions
 from autoscaler.kube import credentials
 from autoscaler.runtime import settings
 
@@ -33,7 +34,7 @@ def test_sensible_defaults() -> None:
     assert (got.listen_host, got.listen_port, got.log_level, got.observe) == ("0.0.0.0", 8080, "info", False)  # noqa: S104
     assert got.origin == credentials.KubeConfig(path=Path("config"))
     assert (got.identity, got.pod_name) == (socket.gethostname(), socket.gethostname())
-    assert (got.class_name, got.default_class, got.scope) == (None, True, settings.WorkerScope.NAMESPACE)
+    assert (got.class_name, got.default_class, got.scope) == (None, True, permissions.WorkerScope.NAMESPACE)
     assert (got.cluster, got.interruption_queue) == (None, None)
 
 
@@ -106,7 +107,7 @@ def test_everything_that_a_deployment_tells_arrives() -> None:
     }
     got = read(environment=environment)
     assert (got.identity, got.pod_name, got.class_name) == ("prod-us", "sluice-7d9f-x2x", "heavy")
-    assert (got.default_class, got.scope) == (False, settings.WorkerScope.CLUSTER)
+    assert (got.default_class, got.scope) == (False, permissions.WorkerScope.CLUSTER)
     assert got.cluster == "prod-bench"
     assert got.interruption_queue == environment["SLUICE_INTERRUPTION_QUEUE"]
 

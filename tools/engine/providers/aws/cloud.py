@@ -54,7 +54,9 @@ class Cloud:
         if self._caller is None:
             self._caller = str(self.call("sts", "get_caller_identity")["Account"])
         if self._caller not in allowed:
-            raise calls.RefusedError(f"AWS account ID not allowed: {self._caller}; the program allows {', '.join(allowed)}")
+            raise calls.RefusedError(
+                f"AWS account ID not allowed: {self._caller}; the program allows {', '.join(allowed)}"
+            )
 
     def _send(self, service: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         import botocore.exceptions  # noqa: PLC0415 - a second to import, and previews need none of it

@@ -76,5 +76,8 @@ def test_two_of_a_kind_do_not_share_an_identifier() -> None:
 def test_settings_come_as_json_inside_text() -> None:
     sent = {"allowedAccountIds": '["111122223333"]', "defaultTags": '{"tags": {"a": "b"}}', "region": "us-east-1"}
     found = settings.Settings.of(sent, {"AWS_REGION": "eu-west-1"})
-    assert found == settings.Settings(region="us-east-1", account="111122223333", default_tags={"a": "b"})
+    assert found == settings.Settings(
+        region="us-east-1", account="111122223333", default_tags={"a": "b"}, allowed_accounts=("111122223333",)
+    )
+    assert settings.Settings.of({}, {}).allowed_accounts == ()
     assert settings.Settings.of({}, {"AWS_REGION": "eu-west-2"}).region == "eu-west-2"
