@@ -57,6 +57,9 @@ def _check(files: Sequence[Path]) -> int:
     for file in files:
         try:
             loaded = loading.load(reading.of_file(file))
+        except OSError as error:
+            wrong += 1
+            print(error, file=sys.stderr)
         except problems.ConfigError as error:
             wrong += 1
             print(f"{file}: {error}", file=sys.stderr)

@@ -276,8 +276,15 @@ class _Providers:
         context: str | None = None,
     ) -> None:
         opts = pulumi.ResourceOptions(parent=parent, depends_on=after)
+        # Mutable: a rotated pull secret is changed in place, and no pod starts in a moment without it.
         self.kubernetes = k8s.Provider(
-            f"{name}.kubernetes", kubeconfig=kubeconfig, context=context, cluster_identifier=identifier, opts=opts
+            f"{name}.kubernetes",
+            kubeconfig=kubeconfig,
+            context=context,
+            cluster_identifier=identifier,
+            enable_secret_mutable=True,
+            enable_config_map_mutable=True,
+            opts=opts,
         )
         self.definitions = k8s.Provider(
             f"{name}.definitions",
@@ -286,6 +293,8 @@ class _Providers:
             cluster_identifier=identifier,
             upsert_existing_objects=True,
             enable_patch_force=True,
+            enable_secret_mutable=True,
+            enable_config_map_mutable=True,
             opts=opts,
         )
 

@@ -10,7 +10,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from autoscaler.api.manifests import Manifest
-from components import cluster, custom_resources, kube
+from components import cluster, kube
 from components import gpu_manifests as manifests
 
 
@@ -49,20 +49,10 @@ class GpuSupport(pulumi.ComponentResource):
         return kube.make(k8s.apps.v1.DaemonSet, logical, self._opts(*after), metadata=metadata, spec=spec)
 
     def _definition(self, manifest: Manifest) -> pulumi.Resource:
-        """Install a definition of NFD's, which others may use too: it is taken over and never removed."""
-        access = self._args.access
-        return kube.make(
-            k8s.apiextensions.v1.CustomResourceDefinition,
-            f"{self._name}.{manifest['metadata']['name']}",
-            pulumi.ResourceOptions(
-                parent=self,
-                provider=access.definitions,
-                retain_on_delete=True,
-                depends_on=[*access.ready, *self._args.after],
-            ),
-            metadata={**manifest["metadata"], "annotations": custom_resources.PATCH_FORCE},
-            spec=manifest["spec"],
-        )
+        """Install a definition of NFD's; where somebody else's is there already, this fails instead of changing it."""
+        name = f"{self._name}.{manifest['metadata']['name']}"
+        kind = k8s.apiextensions.v1.CustomResourceDefinition
+        return kube.make(kind, name, self._opts(), metadata=manifest["metadata"], spec=manifest["spec"])
 
     def _rights(self, key: str, rules: list[Manifest], metadata: Manifest) -> list[pulumi.Resource]:
         """Make a part's ServiceAccount, and give it rights where the metadata says."""

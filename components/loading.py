@@ -49,7 +49,7 @@ def load(raw: Raw, directory: Path = OFFERINGS) -> Loaded:
         over = grid.quota(sum(len(one.groups) for one in grids.values()), examined.config.asg_quota)
         found += [over] if over else []
     if found or examined.config is None:
-        raise problems.ConfigError(found)
+        raise problems.ConfigError([raw.discreet(one) for one in found])
     stack = Stack(name=raw.stack, region=str(raw.region), config=examined.config)
     return Loaded(stack=stack, grids=grids, zones=offered.zones if offered else {})
 

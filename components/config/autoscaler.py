@@ -9,6 +9,7 @@ from pydantic import Field
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.types import DnsLabel, DnsName, Labels, Toleration
 from components.config.base import Problem, SecretName, Section, absent
+from components.config.node_pools import repeated
 
 Anything = dict[str, Any]
 """A part of a pod's spec, handed through as it is."""
@@ -17,6 +18,9 @@ Annotations = Annotated[dict[str, str], Field(max_length=64)]
 
 TUNING: Final = frozenset({"SLUICE_LOG_LEVEL", "SLUICE_LEASE_SECONDS"})
 """Settings of the runtime that have no key of their own."""
+
+
+KUBERNETES_ROLES: Final = frozenset({"cluster-admin", "admin", "edit", "view"})
 
 
 class NodeScaler(StrEnum):
@@ -71,6 +75,10 @@ class Rbac(Section):
     name: DnsName | None = None
     """The roles' name, where it is not the runtime's."""
 
+    def problems(self) -> Iterator[Problem]:
+        if self.name in KUBERNETES_ROLES:
+            yield Problem(path=("name",), value=self.name, message="is a role of Kubernetes' own; choose another one")
+
 
 class Pod(Section):
     """The runtime's pods."""
@@ -89,6 +97,9 @@ class Pod(Section):
     """Tolerations."""
     volumes: Annotated[tuple[Anything, ...], Field(max_length=32)] = ()
     """More volumes."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _keyed("volumes", self.volumes, key="name", needed=("name",))
 
 
 class EnvironmentVariable(Section):
@@ -135,6 +146,23 @@ class Container(Section):
     """The container's security context. Default: nothing may be gained, the file system is read-only."""
     volume_mounts: Annotated[tuple[Anything, ...], Field(max_length=32)] = ()
     """More volume mounts."""
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _keyed("volumeMounts", self.volume_mounts, key="mountPath", needed=("name", "mountPath"))
+
+
+def _keyed(field: str, entries: tuple[Anything, ...], *, key: str, needed: tuple[str, ...]) -> Iterator[Problem]:
+    """Demand what each entry must have, and that its key is its own."""
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        for one in needed:
+            if not isinstance(entry.get(one), str) or not entry[one]:
+                yield absent(field, index, one, message="must be given, as text")
+        value = entry.get(key)
+        if isinstance(value, str) and value in seen:
+            yield Problem(path=(field, index, key), value=value, message="is given twice")
+        if isinstance(value, str):
+            seen.add(value)
 
 
 class Autoscaler(Section):
@@ -196,5 +224,10 @@ class Autoscaler(Section):
             if variable.name.startswith("SLUICE_") and variable.name not in TUNING:
                 path = ("container", "env", index, "name")
                 yield Problem(path=path, value=variable.name, message="is set by Sluice itself")
+        yield from repeated("secretNamespaces", self.secret_namespaces or ())
+        names = tuple(secret.name for secret in self.image_pull_secrets)
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Problem(path=("imagePullSecrets", index, "name"), value=name, message="is given twice")
         if self.class_name is None and not self.default_class:
             yield absent("className", message="must be given where defaultClass is false, or no pool would be handled")

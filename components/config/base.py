@@ -8,9 +8,18 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -67,6 +76,8 @@ def _detail(problem: Problem) -> InitErrorDetails:
 def _cidr(text: str) -> str:
     try:
         ipaddress.IPv4Network(text)
+        if not re.search("/[0-9]{1,2}$", text):
+            raise ValueError("its length is missing")  # noqa: TRY301  # told like the others
     except ValueError as error:
         raise ValueError(f"must be an IPv4 block such as 10.32.0.0/16 ({error})") from None
     return text
@@ -77,14 +88,26 @@ Cidr = Annotated[str, AfterValidator(_cidr)]
 
 AccountId = Annotated[str, Field(pattern=r"^[0-9]{12}$")]
 """An AWS account, as text of 12 digits."""
-Arn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:([0-9]{12}|aws)?:.+$")]
-IamPrincipal = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/.+$")]
+TopicArn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$")]
+"""The ARN of a topic of SNS."""
+IamPrincipal = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[^*\s]+$")]
 """The ARN of an IAM role or user."""
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 SecurityGroupId = Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")]
 ImageId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
-SecretName = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+def _unshown(value: object, handler: ValidatorFunctionWrapHandler) -> str:
+    """Check a name without ever showing it: people put the secret itself there."""
+    try:
+        return str(handler(value))
+    except ValidationError:
+        raise PydanticCustomError("sluice_absent", "{message}", {"message": SECRET_NAME}) from None
+
+
+SECRET_NAME: Final = "must be the name of a key of sluice:secrets"  # noqa: S105  # words
+SecretName = Annotated[str, Field(min_length=1, max_length=128), WrapValidator(_unshown)]
 """A key of sluice:secrets."""
 KubernetesVersion = Annotated[str, Field(pattern=r"^1\.[0-9]{2}$")]
 
@@ -95,9 +118,14 @@ def _tag_text(text: str) -> str:
     return text
 
 
+_OWN_TAGS: Final = ("sluice.dev/", "kubernetes.io/", "k8s.io/")
+
+
 def _tag_key(key: str) -> str:
     if key.lower().startswith("aws:"):
         raise ValueError("must not begin with aws:, which AWS keeps for itself")
+    if key == "Name" or key.startswith(_OWN_TAGS):
+        raise ValueError(f"must be neither Name nor begin with {', '.join(_OWN_TAGS)}: Sluice sets those itself")
     return key
 
 

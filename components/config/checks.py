@@ -42,9 +42,8 @@ def services_pool(cluster: Cluster) -> Iterator[Problem]:
 def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
     """Check a pool's labels, taints and tags against what we set ourselves and what a kubelet may set."""
     here = ("nodePools", name)
-    if pool.node_type == SERVICES and (pool.ephemeral or not pool.instance_wide):
-        message = f"must be neither ephemeral nor of one scope alone: nodeType {SERVICES} is for the cluster's services"
-        yield absent(*here, message=message)
+    if pool.node_type == SERVICES:
+        yield from _for_services(here, pool)
     if pool.image is not None and pool.image.pipeline is not None and pool.root_volume.size_gib < PIPELINE_ROOT_GIB:
         message = f"must be at least {PIPELINE_ROOT_GIB}, the size of a pipeline's images"
         yield Problem(path=(*here, "rootVolume", "sizeGib"), value=pool.root_volume.size_gib, message=message)
@@ -61,6 +60,16 @@ def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
     for index, tag in enumerate(tags):
         if tag in tags[:index]:
             yield Problem(path=(*here, "tags", index), value=pool.tags[index], message=f"gives tag {tag} a second time")
+
+
+def _for_services(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
+    """Demand that the cluster's services can always run there."""
+    if pool.ephemeral or not pool.instance_wide:
+        message = f"must be neither ephemeral nor of one scope alone: nodeType {SERVICES} is for the cluster's services"
+        yield absent(*here, message=message)
+    if not pool.enabled:
+        message = f"must be true: the cluster's services run on nodeType {SERVICES}"
+        yield Problem(path=(*here, "enabled"), value=False, message=message)
 
 
 def _taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
@@ -91,6 +100,7 @@ def references(cluster: Cluster) -> Iterator[Problem]:
     yield from _queues(cluster)
     yield from _workers(cluster)
     yield from _secret_namespaces(cluster)
+    yield from _system_namespaces(cluster)
 
 
 def _pools(cluster: Cluster) -> Iterator[Problem]:
@@ -106,6 +116,13 @@ def _pools(cluster: Cluster) -> Iterator[Problem]:
     for name in cluster.instance_pools.keys() & cluster.node_pools.keys():
         yield absent("instancePools", name, message="is the name of a node pool too; choose another one")
     for name, account in cluster.provider_accounts.items():
+        if name == DEFAULT_ACCOUNT and account.provider != "aws":
+            path = ("providerAccounts", name, "provider")
+            yield Problem(
+                path=path,
+                value=account.provider,
+                message="must be aws, which this account always is; choose another name",
+            )
         if account.provider == "aws" and account.region is None:
             yield absent("providerAccounts", name, "region", message="must be given where provider is aws")
 
@@ -198,6 +215,25 @@ def _secret_namespaces(cluster: Cluster) -> Iterator[Problem]:
         if namespace not in known:
             path = ("autoscaler", "secretNamespaces", index)
             yield Problem(path=path, value=namespace, message=_known("must be one of this cluster's namespaces", known))
+
+
+def _system_namespaces(cluster: Cluster) -> Iterator[Problem]:
+    """Refuse the cluster's own namespaces: our Pod Security labels there would stop the cluster's own pods."""
+    named: dict[Location, str] = {("autoscaler", "namespace"): cluster.autoscaler.namespace}
+    for scope, declared in cluster.scopes.items():
+        named |= {("scopes", scope, "namespaces", at): one for at, one in enumerate(declared.namespaces)}
+    for field, keyed in (
+        ("namespaces", cluster.namespaces),
+        ("localQueues", cluster.local_queues),
+        ("workerPools", cluster.worker_pools),
+    ):
+        named |= {(field, name): name for name in keyed}
+    for path, name in named.items():
+        if name.startswith("kube-"):
+            yield absent(*path, message=f"must not be {name}: it is Kubernetes' own, and its pods must not be hindered")
+    if cluster.autoscaler.namespace == "default":
+        path = ("autoscaler", "namespace")
+        yield Problem(path=path, value="default", message="must be one of the runtime's own, which the stack makes")
 
 
 def _known(demand: str, known: object) -> str:

@@ -22,12 +22,15 @@ from components.config.base import (
     SecurityGroupId,
     absent,
 )
-from components.config.network import Network
+from components.config.network import Network, service_problems
 from components.config.node_pools import NodePools
 from components.config.objects import Objects
 
 NAME_MAX: Final = 60
 """A cluster's name begins the names of its roles, queues and rules, of which AWS allows 64 characters and more."""
+
+ClusterName = Annotated[str, Field(max_length=NAME_MAX, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+"""A cluster's name in AWS. EKS allows 100 characters, Sluice 60."""
 
 
 def _base64(text: str) -> str:
@@ -119,8 +122,9 @@ class Existing(Section):
     """The key of sluice:secrets that holds a kubeconfig. Default: the kubeconfig of who runs Pulumi."""
     context: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     """The context in it. Default: its current one."""
-    eks_cluster: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    """Its name, where it is a cluster of EKS with access entries: machines and runtime then get their rights there."""
+    eks_cluster: ClusterName | None = None
+    """Its name, where it is a cluster of EKS with access entries: machines and runtime then get their rights there.
+    EKS allows names of 100 characters; Sluice takes those of up to 60, since they begin the names of roles."""
     join: Join | None = None
     """What machines need to know to join; needed with nodePools."""
 
@@ -146,7 +150,7 @@ class Monitoring(Section):
 class Cluster(Objects):
     """A cluster and everything in it."""
 
-    name: Annotated[str, Field(max_length=NAME_MAX, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")] | None = None
+    name: ClusterName | None = None
     """The cluster's name in AWS. Default: existing.eksCluster, or <stack>-<key>."""
     kubernetes_version: KubernetesVersion
     """Its Kubernetes, such as "1.36", which is the oldest that will do. In quotes: a bare 1.40 is read as 1.4."""
@@ -223,6 +227,10 @@ class Cluster(Objects):
             yield absent("existing", "join", message="must be given with nodePools: what machines need to join")
         if self.node_pools and self.network is None:
             yield absent("network", message="must be given with nodePools: {cidr} or {vpcId, subnetIds}")
+        if existing.join is not None:
+            made = self.network.cidr if self.network else None
+            path = ("existing", "join", "serviceCidr")
+            yield from service_problems(existing.join.service_cidr, made, path=path)
         for field in ("endpoint", "logs", "addons"):
             if field in self.model_fields_set:
                 yield Problem(path=(field,), message="goes with a new cluster, not with existing", has_value=False)

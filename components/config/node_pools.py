@@ -19,6 +19,10 @@ from components.config.base import ImageId, Problem, Section, SecurityGroupId
 SERVICES: Final = "k8s-services"
 """The node type on which the runtime and the cluster's own services run."""
 
+IOPS_PER_GIB: Final = 500
+IOPS_PER_MIB: Final = 4
+"""What gp3 demands."""
+
 Zones = Annotated[
     Annotated[Literal["all"], Tag("<all>")]
     | Annotated[Annotated[tuple[ZoneName, ...], Field(min_length=1, max_length=16)], Tag("<list>")],
@@ -36,6 +40,15 @@ class RootVolume(Section):
     """Operations a second."""
     throughput_mib: Annotated[int, Field(ge=125, le=2000)] = 125
     """MiB a second."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.iops > IOPS_PER_GIB * self.size_gib:
+            most = IOPS_PER_GIB * self.size_gib
+            message = f"must be at most {most}: gp3 has {IOPS_PER_GIB} for each GiB, and sizeGib is {self.size_gib}"
+            yield Problem(path=("iops",), value=self.iops, message=message)
+        if self.throughput_mib * IOPS_PER_MIB > self.iops:
+            message = f"must be at most {self.iops // IOPS_PER_MIB}, a quarter of iops, which is {self.iops}"
+            yield Problem(path=("throughputMib",), value=self.throughput_mib, message=message)
 
 
 class PoolImage(Section):
@@ -100,12 +113,20 @@ class NodePool(Section):
                 value=self.min_per_group,
                 message=f"must not be more than maxPerGroup, which is {self.max_per_group}",
             )
-        yield from _repeated("instanceTypes", self.instance_types)
+        if self.limits.target_max_cost_per_month == 0:
+            path = ("limits", "targetMaxCostPerMonth")
+            yield Problem(
+                path=path,
+                value=0,
+                message="must be at least 1: AWS takes no budget of 0; to stop the pool, set enabled: false",
+            )
+        yield from repeated("instanceTypes", self.instance_types)
         if not isinstance(self.zones, str):
-            yield from _repeated("zones", self.zones)
+            yield from repeated("zones", self.zones)
 
 
-def _repeated(field: str, values: tuple[str, ...]) -> Iterator[Problem]:
+def repeated(field: str, values: tuple[str, ...]) -> Iterator[Problem]:
+    """Report each value that a list has already."""
     for index, value in enumerate(values):
         if value in values[:index]:
             yield Problem(path=(field, index), value=value, message="is given twice")

@@ -33,6 +33,8 @@ def told(problem: Problem) -> str:
 
 def place(path: Location) -> str:
     """Write a path as one would look it up in the file."""
+    if not path:
+        return "the file"
     text = ""
     for part in path:
         if isinstance(part, int):

@@ -7,23 +7,30 @@ everything else refers to them by name, because a structured value would lose it
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 import pulumi
-import yaml
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from components.config import problems
-from components.config.base import Location, Problem, absent
-from components.config.clusters import NAME_MAX, Cluster
+from components.config import problems, yaml_text
+from components.config.base import SECRET_NAME, Location, Problem, absent
+from components.config.clusters import NAME_MAX, Cluster, ClusterName
 from components.config.stack import REGION, StackConfig
 
 PREFIX: Final = f"{problems.NAMESPACE}:"
 SECRETS: Final = "secrets"
+REGION_KEY: Final = "aws:region"
 _TEXT: Final = frozenset({"accountId"})
+_PARTITIONS: Final[Mapping[str, str]] = {
+    "cn-": "aws-cn",
+    "us-gov-": "aws-us-gov",
+    "us-iso-": "aws-iso",
+    "us-isob-": "aws-iso-b",
+}
+_CLUSTER_NAME: Final = TypeAdapter[str](ClusterName)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +44,7 @@ class Stack:
     @property
     def partition(self) -> str:
         """The part of AWS that its region belongs to, as ARNs name it."""
-        if self.region.startswith("cn-"):
-            return "aws-cn"
-        return "aws-us-gov" if self.region.startswith("us-gov-") else "aws"
+        return next((name for begin, name in _PARTITIONS.items() if self.region.startswith(begin)), "aws")
 
     def cluster_name(self, key: str) -> str:
         """Name a cluster in AWS."""
@@ -56,20 +61,33 @@ class Raw:
     secrets: frozenset[str]
     """The keys of sluice:secrets."""
     secret_keys: frozenset[str]
-    """Keys of `values` that hold a secret."""
+    """Keys of `values` that hold a secret, and aws:region if it is one."""
+    faults: tuple[Problem, ...] = ()
+    """What is wrong with sluice:secrets."""
 
     @classmethod
-    def of(cls, stack: str, config: Mapping[str, Any], secret_keys: frozenset[str]) -> Self:
-        """Take what concerns us out of all config."""
+    def of(cls, stack: str, config: Mapping[str, Any], secret_keys: frozenset[str], *, decrypted: bool = True) -> Self:
+        """Take what concerns us out of all config; a file's secrets are not decrypted."""
         ours = {key.removeprefix(PREFIX): value for key, value in config.items() if key.startswith(PREFIX)}
         secrets = _parsed(SECRETS, ours.pop(SECRETS, {}))
         return cls(
             stack=stack,
-            region=config.get("aws:region"),
+            region=config.get(REGION_KEY),
             values={key: _parsed(key, value) for key, value in ours.items()},
             secrets=frozenset(secrets) if isinstance(secrets, Mapping) else frozenset(),
-            secret_keys=frozenset(key.removeprefix(PREFIX) for key in secret_keys if key.removeprefix(PREFIX) in ours),
+            secret_keys=frozenset(
+                key.removeprefix(PREFIX) for key in secret_keys if key == REGION_KEY or key.removeprefix(PREFIX) in ours
+            ),
+            faults=tuple(_secret_faults(secrets, decrypted=decrypted)),
         )
+
+    def discreet(self, problem: Problem) -> Problem:
+        """Tell of a problem within a secret where it is, and nothing of what stands there."""
+        if not problem.path or problem.path[0] not in self.secret_keys:
+            return problem
+        if len(problem.path) == 1 and not problem.has_value:
+            return problem
+        return absent(*problem.path, message="is wrong too; it is not shown, since this key holds a secret")
 
 
 def of_program() -> Raw:
@@ -83,10 +101,13 @@ def of_program() -> Raw:
 def of_file(path: Path) -> Raw:
     """Read a stack's file, without the engine and without its secrets' values."""
     name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
-    found = yaml.safe_load(path.read_text()) or {}
+    found = yaml_text.read(path) or {}
     config = found.get("config", {}) if isinstance(found, Mapping) else {}
     config = config if isinstance(config, Mapping) else {}
-    return Raw.of(name, config, frozenset(key for key, value in config.items() if _holds_secret(value)))
+    if wrong := yaml_text.unfit(config):
+        raise problems.ConfigError(wrong)
+    hidden = frozenset(key for key, value in config.items() if _holds_secret(value))
+    return Raw.of(name, config, hidden, decrypted=False)
 
 
 def secret(name: str) -> pulumi.Output[str]:
@@ -113,7 +134,10 @@ class Examined:
 
 def examine(raw: Raw) -> Examined:
     """Check a config by itself, as a whole and, where that fails, each cluster on its own."""
-    found = [*_outside(raw), *problems.unknown_keys(raw.values, json_schema())]
+    found = [*_outside(raw), *raw.faults]
+    if wrong := yaml_text.unfit(raw.values):
+        return Examined(config=None, clusters={}, problems=(*found, *wrong))
+    found += problems.unknown_keys(raw.values, json_schema())
     try:
         config = StackConfig.model_validate_json(json.dumps(raw.values), strict=True)
     except ValidationError as error:
@@ -134,7 +158,7 @@ def _parsed(key: str, value: Any) -> Any:  # noqa: ANN401  # parsed YAML or JSON
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 
@@ -148,13 +172,29 @@ def _outside(raw: Raw) -> list[Problem]:
     """Check what lies outside the models: the region, and secrets where there must be none."""
     found = [
         absent(key, message="must not hold secrets: put them into sluice:secrets and give their names here")
-        for key in sorted(raw.secret_keys)
+        for key in sorted(raw.secret_keys - {REGION_KEY})
     ]
-    if not isinstance(raw.region, str):
+    if REGION_KEY in raw.secret_keys:
+        found.append(absent(REGION_KEY, message="must not be a secret: every ARN names the region"))
+    elif not isinstance(raw.region, str):
         found.append(absent("aws:region", message="must be given, such as eu-west-1"))
     elif not re.fullmatch(REGION, raw.region):
         found.append(Problem(path=("aws:region",), value=raw.region, message="must be a region such as eu-west-1"))
     return found
+
+
+def _secret_faults(secrets: object, *, decrypted: bool) -> Iterator[Problem]:
+    """Demand a flat map of texts, encrypted in a file. No value is shown."""
+    command = "`pulumi config set --secret --path 'sluice:secrets.NAME'`"
+    if not isinstance(secrets, Mapping):
+        yield absent(SECRETS, message=f"must be a map of secrets by name; set each with {command}")
+        return
+    for name, value in secrets.items():
+        encrypted = isinstance(value, Mapping) and set(value) == {"secure"} and isinstance(value["secure"], str)
+        if decrypted and not isinstance(value, str):
+            yield absent(SECRETS, str(name), message="must be text")
+        if not decrypted and not encrypted:
+            yield absent(SECRETS, str(name), message=f"must be encrypted text, {{secure: …}}; set it with {command}")
 
 
 def _readable(raw: Raw) -> dict[str, Cluster]:
@@ -177,10 +217,22 @@ def _names(stack: str, config: StackConfig) -> list[Problem]:
             found.append(
                 absent("clusters", key, "name", message=f"must be given: {name} has more than {NAME_MAX} characters")
             )
-        owner = owners.setdefault(name, key)
+        elif not _is_cluster_name(name):
+            message = f"must be given: {name}, made of the stack's name, has more than letters, digits, - and _"
+            found.append(absent("clusters", key, "name", message=message))
+        owner = owners.setdefault(name.lower().replace("_", "-"), key)
         if owner != key:
-            found.append(Problem(path=("clusters", key, "name"), value=name, message=f"is cluster {owner}'s name too"))
+            message = f"is cluster {owner}'s name too: case, - and _ make no difference to the name of its images"
+            found.append(Problem(path=("clusters", key, "name"), value=name, message=message))
     return found
+
+
+def _is_cluster_name(name: str) -> bool:
+    try:
+        _CLUSTER_NAME.validate_python(name)
+    except ValidationError:
+        return False
+    return True
 
 
 def _secrets(raw: Raw, config: StackConfig) -> list[Problem]:
@@ -192,7 +244,7 @@ def _secrets(raw: Raw, config: StackConfig) -> list[Problem]:
             wanted["clusters", key, "autoscaler", "imagePullSecrets", index, "value"] = one.value
     known = ", ".join(sorted(raw.secrets)) or "none"
     return [
-        Problem(path=path, value=name, message=f"must be a key of sluice:secrets; there are {known}")
+        absent(*path, message=f"{SECRET_NAME}; there are {known}")
         for path, name in wanted.items()
         if name is not None and name not in raw.secrets
     ]

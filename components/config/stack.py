@@ -6,13 +6,16 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from autoscaler.api.resources.pools import InstanceTypeName
 from autoscaler.api.resources.types import DnsLabel
-from components.config.base import AccountId, Arn, AwsTags, ImageId, Problem, Section, absent
+from components.config.base import AccountId, AwsTags, ImageId, Problem, Section, TopicArn, absent
 from components.config.clusters import Cluster, ClusterKey
 
 Email = Annotated[str, Field(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")]
-KeyArn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:kms:.+$")]
-OidcProviderArn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/.+$")]
+KeyArn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:kms:[^*\s]+$")]
+OidcProviderArn = Annotated[
+    str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/[^*\s]+$")
+]
 ContainerImage = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[a-z0-9][A-Za-z0-9._:/@-]*$")]
 ImageName = Annotated[DnsLabel, Field(max_length=48)]
 """It begins the names of the pipeline's role, of which AWS allows 64 characters."""
@@ -24,7 +27,7 @@ class Alarms(Section):
 
     emails: Annotated[tuple[Email, ...], Field(max_length=10)] = ()
     """E-mail addresses."""
-    sns_topic_arns: Annotated[tuple[Arn, ...], Field(max_length=1)] = ()
+    sns_topic_arns: Annotated[tuple[TopicArn, ...], Field(max_length=1)] = ()
     """A topic of SNS."""
 
 
@@ -68,10 +71,10 @@ class MachineImage(Section):
     """Tasks to install packages for."""
     preloaded_images: Annotated[tuple[ContainerImage, ...], Field(max_length=32)] = ()
     """Container images that are on the machine before its first pod."""
-    instance_type: str = "m7i.large"
+    instance_type: InstanceTypeName = "m7i.large"
     """On what it is built."""
-    schedule: Annotated[str, Field(min_length=1, max_length=256)] | None = None
-    """When to build anew, as a cron expression of EventBridge. Default: only when asked to."""
+    schedule: Annotated[str, Field(max_length=256, pattern=r"^(cron|rate)\([^()]+\)$")] | None = None
+    """When to build anew, as cron(…) or rate(…) of EventBridge. Default: only when asked to."""
 
     def problems(self) -> Iterator[Problem]:
         for line in (self.source or "").splitlines():

@@ -182,6 +182,13 @@ def test_only_definitions_take_over_what_is_there() -> None:
         assert "enablePatchForce" not in providers["bench.kubernetes"].inputs
 
 
+def test_secrets_and_config_maps_are_changed_in_place() -> None:
+    for world in (eks(), existing()):
+        for provider in world.of_type("providers:kubernetes"):
+            assert provider.inputs["enableSecretMutable"] == "true"
+            assert provider.inputs["enableConfigMapMutable"] == "true"
+
+
 def test_a_new_clusters_access_says_what_machines_need() -> None:
     outputs = eks().outputs
     assert outputs["eks_name"] == outputs["name"] == "test-bench"
@@ -222,7 +229,8 @@ def test_an_existing_cluster_is_reached_by_who_runs_pulumi() -> None:
     world = existing()
     assert world.types() == ["pulumi:providers:kubernetes", "pulumi:providers:kubernetes"]
     provider = world.named("providers:kubernetes")["bench.kubernetes"]
-    assert provider.inputs == {"clusterIdentifier": "test-bench"}
+    assert provider.inputs["clusterIdentifier"] == "test-bench"
+    assert not provider.inputs.keys() & {"kubeconfig", "context"}
     assert world.outputs == {
         "name": "test-bench",
         "endpoint": "https://api.test:6443",

@@ -58,16 +58,15 @@ def test_versions_are_pinned() -> None:
         assert image.rpartition(":")[2].startswith("v0.")
 
 
-def test_the_definitions_of_others_are_taken_over_and_kept() -> None:
+def test_the_definitions_of_others_are_neither_taken_over_nor_kept() -> None:
     world = run()
     made = world.of_type(":CustomResourceDefinition")
     names = {one.inputs["metadata"]["name"] for one in made}
     assert names == {"nodefeatures.nfd.k8s-sigs.io", "nodefeaturerules.nfd.k8s-sigs.io"}
     deployment = next(iter(world.of_type(":Deployment")))
     for one in made:
-        assert one.retain_on_delete
-        assert one.provider != deployment.provider
-        assert one.inputs["metadata"]["annotations"] == {"pulumi.com/patchForce": "true"}
+        assert not one.retain_on_delete
+        assert one.provider == deployment.provider
 
 
 def test_pods_start_when_definitions_and_rights_are_in_place() -> None:

@@ -63,6 +63,21 @@ def test_a_cluster_must_be_chosen_among_several(
     assert command.main(["nodegroups", str(file), "--cluster", "b"]) == 0
 
 
+def test_check_goes_on_after_a_file_that_is_not_there(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["check", "nowhere.yaml", str(file)]) == 1
+    printed = capsys.readouterr()
+    assert "nowhere.yaml" in printed.err
+    assert "fine, 3 Auto Scaling groups" in printed.out
+
+
+def test_a_file_that_is_no_yaml_is_told_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = tmp_path / "Pulumi.wrong.yaml"
+    wrong.write_text("config:\n  a: 1\n  a: 2\n")
+    assert command.main(["check", str(wrong)]) == 1
+    want = f"{wrong}: the stack config has 1 problem; nothing was made:\n  the file: is wrong at line 3, column 3: "
+    assert want in capsys.readouterr().err
+
+
 def test_a_file_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["nodegroups", "nowhere.yaml"]) == 1
     assert "nowhere.yaml" in capsys.readouterr().err

@@ -19,21 +19,19 @@ from typing import IO, Any, Self, cast
 
 import yaml
 
-from tools.engine import layout, results
+from tools.engine import layout, locks, results, variables
 from tools.engine.providers import journal
-from tools.local.plane import FOREIGN_VARIABLES
 from tools.toolchain import finding
 
 RUN_SECONDS = 1800.0
 STOP_SECONDS = 60.0
 PARALLEL = 32
-PASSPHRASE = "local"  # noqa: S105 - guards nothing: the state is on this machine, beside what it describes
 
 Listener = Callable[[str], None]
 
 
 class EngineError(Exception):
-    """The engine failed; the message has what it said, `result` what it did before."""
+    """The engine failed; the message has what it said unless a listener heard it, `result` what it did before."""
 
     def __init__(self, message: str, result: results.Result) -> None:
         super().__init__(message)
@@ -69,17 +67,7 @@ class Engine:
     @property
     def environment(self) -> dict[str, str]:
         """The variables that the command and the plugins run with."""
-        inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN_VARIABLES}
-        variables = {"PULUMI_CONFIG_PASSPHRASE": PASSPHRASE} | inherited | dict(self._environment)
-        return variables | {
-            "PATH": os.pathsep.join((str(self.layout.binaries), variables.get("PATH", os.defpath))),
-            "PULUMI_HOME": str(self.layout.home),
-            "PULUMI_BACKEND_URL": f"file://{self.layout.backend}",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_DEBUG_COMMANDS": "true",  # unlocks --event-log
-            "PULUMI_OPTION_COLOR": "never",
-        }
+        return variables.of_run(self.layout, self._environment, os.environ)
 
     def preview(self, stack: str, *options: str, listener: Listener | None = None) -> results.Result:
         return self._run("preview", stack, *options, listener=listener)
@@ -129,13 +117,15 @@ class Engine:
 
     def _run(self, operation: str, stack: str, *options: str, listener: Listener | None) -> results.Result:
         self._require_stack(stack)
+        locks.remove_dead(self.layout.backend)
         self.layout.events.unlink(missing_ok=True)
         arguments = [operation, "--stack", stack, "--event-log", str(self.layout.events), f"--parallel={PARALLEL}"]
         code, output = self._stream([*arguments, "--suppress-outputs", *options], listener)
         events = self.layout.events.read_text().splitlines() if self.layout.events.exists() else []
         result = results.read(events, output)
         if code != 0:
-            raise EngineError(f"`pulumi {operation}` of {stack} ended with {code}:\n{output}", result)
+            said = f":\n{output}" if listener is None else "; what it said is above"
+            raise EngineError(f"`pulumi {operation}` of {stack} ended with {code}{said}", result)
         return result
 
     def _require_stack(self, stack: str) -> None:

@@ -51,7 +51,8 @@ def command(deployment: Mapping[str, Any], host: Host) -> Command:
     """Turn the Deployment's one container into a command."""
     pod: Mapping[str, Any] = deployment["spec"]["template"]["spec"]
     container: Mapping[str, Any] = pod["containers"][0]
-    program, *rest = [*container.get("command", list(ENTRYPOINT)), *container.get("args", [])]
+    words: list[str] = [*container.get("command", ENTRYPOINT), *container.get("args", ())]
+    program, *rest = words
     environment = _environment(container, namespace=deployment["metadata"]["namespace"], host=host)
     mounts = _token_mounts(pod, container)
     return Command(

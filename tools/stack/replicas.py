@@ -14,17 +14,25 @@ from tools.stack import hosting
 READY_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
 TOKEN_SECONDS: Final = 7 * 24 * 3600  # nobody renews the file, as a kubelet would
-SELECTOR: Final = "app.kubernetes.io/part-of=sluice,app.kubernetes.io/name=sluice"
+SELECTOR: Final = "app.kubernetes.io/part-of=sluice"
+MARK: Final = "SLUICE_NAMESPACE"
+"""A variable that the runtime's container alone has: its name is the config's, and others share the label."""
 
 
 def deployment(plane: Plane) -> Mapping[str, Any]:
     """Find the runtime's Deployment in the cluster."""
     found = plane.api.get(f"/apis/apps/v1/deployments?labelSelector={SELECTOR}")
-    items = found["items"] if found else []
+    items = [one for one in found["items"] if is_runtime(one)] if found else []
     if len(items) != 1:
         raise PlaneError(f"there are {len(items)} Deployments of the runtime in the cluster, not one: `make up` first")
     one: Mapping[str, Any] = items[0]
     return one
+
+
+def is_runtime(found: Mapping[str, Any]) -> bool:
+    """Tell the runtime's Deployment from those of other parts, whatever it is called."""
+    container = found["spec"]["template"]["spec"]["containers"][0]
+    return any(variable["name"] == MARK for variable in container.get("env", ()))
 
 
 def start(plane: Plane, found: Mapping[str, Any]) -> tuple[str, ...]:

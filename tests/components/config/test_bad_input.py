@@ -25,6 +25,11 @@ def in_pool(**fields: Any) -> dict[str, Any]:
     return in_cluster(nodePools={"services": configs.SERVICES, "work": configs.pool(**fields)})
 
 
+def joined(services: str) -> dict[str, Any]:
+    join = {"endpoint": "https://a", "certificateAuthority": "Y2E=", "serviceCidr": services}
+    return configs.values(clusters={"bench": configs.existing(existing={"join": join})})
+
+
 POOL = "sluice:clusters.bench.nodePools.work"
 BENCH = "sluice:clusters.bench"
 CASES: list[tuple[str, dict[str, Any], str]] = [
@@ -139,13 +144,60 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         in_cluster(workerPools={"n": {}}),
         f"{BENCH}.workerPools.n: would be handled by nobody: autoscaler.scope is namespace",
     ),
-    ("secret name", in_cluster(autoscaler={"imagePullSecrets": [{"name": "a", "value": "b"}]}), 'value = "b": must be a key of'),
+    ("secret name", in_cluster(autoscaler={"imagePullSecrets": [{"name": "a", "value": "b"}]}), "imagePullSecrets[0].value: must be the name of a key of sluice:secrets; there are none"),
     ("no class", in_cluster(autoscaler={"defaultClass": False}), f"{BENCH}.autoscaler.className: must be given"),
     ("service account", in_cluster(autoscaler={"serviceAccount": {"create": False}}), f"{BENCH}.autoscaler.serviceAccount.name"),
     ("tag without image", in_cluster(autoscaler={"container": {"image": {"tag": "v1"}}}), "goes with repository"),
     ("account id", configs.values(accountId="12"), 'sluice:accountId = "12": must have the form ^[0-9]{12}$'),
     ("tag of aws", configs.values(tags={"aws:x": "y"}), "sluice:tags.aws:x: the name must not begin with aws:"),
     ("log period", in_cluster(logs={"retentionDays": 31}), f"{BENCH}.logs.retentionDays = 31: must be one of 1, 3, 5"),
+    ("secret's own form", in_cluster(autoscaler={"imagePullSecrets": [{"name": "a", "value": "x" * 200}]}), ".value: must be the name of a key"),
+    ("pasted kubeconfig", configs.values(clusters={"bench": configs.existing(existing={"kubeconfig": {"users": []}})}), "existing.kubeconfig: must be the name"),
+    ("secret namespace twice", in_cluster(autoscaler={"secretNamespaces": ["sluice-system"] * 2}), 'secretNamespaces[1] = "sluice-system": is given twice'),
+    ("pull secret twice", in_cluster(autoscaler={"imagePullSecrets": [{"name": "a"}] * 2}), 'imagePullSecrets[1].name = "a": is given twice'),
+    ("runtime in kube-system", in_cluster(autoscaler={"namespace": "kube-system"}), f"{BENCH}.autoscaler.namespace: must not be kube-system"),
+    ("runtime in default", in_cluster(autoscaler={"namespace": "default"}), f'{BENCH}.autoscaler.namespace = "default": must be one of'),
+    ("scope of kube-system", in_cluster(scopes={"a": {"namespaces": ["kube-system"]}}), f"{BENCH}.scopes.a.namespaces[0]: must not be kube-system"),
+    ("namespace kube-system", in_cluster(namespaces={"kube-public": {}}), f"{BENCH}.namespaces.kube-public: must not be kube-public"),
+    ("queues in kube-system", in_cluster(localQueues={"kube-system": {}}), f"{BENCH}.localQueues.kube-system: must not be kube-system"),
+    ("workers in kube-system", in_cluster(workerPools={"kube-system": {}}), f"{BENCH}.workerPools.kube-system: must not be kube-system"),
+    ("volume", in_cluster(autoscaler={"pod": {"volumes": [{"emptyDir": {}}]}}), f"{BENCH}.autoscaler.pod.volumes[0].name: must be given"),
+    ("volume twice", in_cluster(autoscaler={"pod": {"volumes": [{"name": "a"}] * 2}}), 'pod.volumes[1].name = "a": is given twice'),
+    ("mount's path", in_cluster(autoscaler={"container": {"volumeMounts": [{"name": "a"}]}}), "volumeMounts[0].mountPath: must be given"),
+    ("mount's name", in_cluster(autoscaler={"container": {"volumeMounts": [{"mountPath": "/a"}]}}), "volumeMounts[0].name: must be given"),
+    ("name of EKS", configs.values(clusters={"bench": configs.existing(existing={"eksCluster": "a.b"})}), 'existing.eksCluster = "a.b": must have the form'),
+    ("long name of EKS", configs.values(clusters={"bench": configs.existing(existing={"eksCluster": "a" * 61})}), "must have at most 60 characters"),
+    ("wide services", joined("10.0.0.0/8"), 'existing.join.serviceCidr = "10.0.0.0/8": must be from /12 to /24'),
+    ("narrow services", in_cluster(network={"cidr": "10.32.0.0/16", "serviceCidr": "10.0.0.0/25"}), "must be from /12 to /24"),
+    ("joined overlap", joined("10.32.4.0/24"), 'existing.join.serviceCidr = "10.32.4.0/24": must not overlap cidr'),
+    ("throughput", in_pool(rootVolume={"throughputMib": 1000}), f"{POOL}.rootVolume.throughputMib = 1000: must be at most 750"),
+    ("iops", in_pool(rootVolume={"sizeGib": 8, "iops": 5000}), f"{POOL}.rootVolume.iops = 5000: must be at most 4000"),
+    ("public network", in_cluster(network={"cidr": "8.8.0.0/16"}), f'{BENCH}.network.cidr = "8.8.0.0/16": must be private'),
+    ("no prefix", in_cluster(network={"cidr": "10.0.0.0"}), "must be an IPv4 block such as 10.32.0.0/16 (its length is missing)"),
+    ("netmask", in_cluster(network={"cidr": "10.0.0.0/255.255.0.0"}), "must be an IPv4 block such as 10.32.0.0/16"),
+    (
+        "subnet twice",
+        in_cluster(network={"vpcId": "vpc-12345678", "subnetIds": {"eu-west-1a": "subnet-12345678", "eu-west-1b": "subnet-12345678"}}),
+        f'{BENCH}.network.subnetIds.eu-west-1b = "subnet-12345678": is the subnet of eu-west-1a already',
+    ),
+    ("no money", in_pool(limits={"targetMaxCostPerMonth": 0}), f"{POOL}.limits.targetMaxCostPerMonth = 0: must be at least 1"),
+    ("topic", configs.values(alarms={"snsTopicArns": ["arn:aws:sqs:eu-west-1:123456789012:q"]}), "sluice:alarms.snsTopicArns[0]"),
+    ("builder", configs.values(machineImages={"d": {"baseImageId": "ami-12345678", "instanceType": "big"}}), 'd.instanceType = "big": must have the form'),
+    ("schedule", configs.values(machineImages={"d": {"baseImageId": "ami-12345678", "schedule": "0 0 * * *"}}), 'd.schedule = "0 0 * * *": must have the form'),
+    ("services off", in_cluster(nodePools={"services": {**configs.SERVICES, "enabled": False}}), "services.enabled = false: must be true"),
+    ("own name", configs.values(tags={"Name": "x"}), "sluice:tags.Name: the name must be neither Name nor begin with"),
+    ("own stack tag", configs.values(tags={"sluice.dev/stack": "x"}), "sluice:tags.sluice.dev/stack: the name must be neither"),
+    ("role of Kubernetes", in_cluster(autoscaler={"rbac": {"name": "cluster-admin"}}), 'rbac.name = "cluster-admin": is a role of Kubernetes'),
+    ("role of the system", in_cluster(autoscaler={"rbac": {"name": "system:node"}}), 'rbac.name = "system:node": must'),
+    ("account aws", in_cluster(providerAccounts={"aws": {"provider": "static"}}), 'providerAccounts.aws.provider = "static": must be aws'),
+    ("everybody", in_cluster(access={"admins": ["arn:aws:iam::123456789012:role/*"]}), f"{BENCH}.access.admins[0]"),
+    (
+        "every key",
+        configs.values(pullRequests={"repository": "a/b", "stateBucket": "abc", "secretsKeyArn": "arn:aws:kms:*:123456789012:key/*"}),
+        "sluice:pullRequests.secretsKeyArn",
+    ),
+    ("endless number", in_pool(minPerGroup=float("nan")), f"{POOL}.minPerGroup: must be a number that ends"),
+    ("half a character", in_pool(nodeType="\ud800"), f"{POOL}.nodeType: must be text that UTF-8 can hold"),
     ("deb822", configs.values(machineImages={"d": {"baseImageId": "ami-12345678", "source": "deb http"}}), "deb822"),
 ]  # fmt: skip
 
@@ -195,6 +247,69 @@ def test_secrets_outside_their_map_are_refused_and_not_shown() -> None:
     hidden = in_cluster(autoscaler={"identity": {"secure": "v1:abc"}})
     told = refusal(hidden, secret_keys=frozenset({"sluice:clusters"}))
     assert "sluice:clusters: must not hold secrets: put them into sluice:secrets" in told
+
+
+SECRET = "hunter2"
+
+
+@pytest.mark.accept("S10")
+@pytest.mark.parametrize(
+    ("sluice", "key"),
+    [
+        (in_cluster(kubernetesVersion=SECRET), "clusters"),
+        (in_cluster(network={"cidr": SECRET}), "clusters"),
+        (in_pool(zones=[SECRET]), "clusters"),
+        (configs.values(accountId=SECRET), "accountId"),
+    ],
+)
+def test_what_stands_under_a_secret_key_is_never_shown(sluice: dict[str, Any], key: str) -> None:
+    told = refusal(sluice, secret_keys=frozenset({f"sluice:{key}"}))
+    assert SECRET not in told
+    assert f"sluice:{key}: must not hold secrets" in told
+    assert "is wrong too; it is not shown" in told
+
+
+@pytest.mark.accept("S10")
+@pytest.mark.parametrize("region", [SECRET, "eu-west-1"])
+def test_a_secret_region_is_refused_and_not_shown(region: str) -> None:
+    told = refusal(configs.values(), region=region, secret_keys=frozenset({"aws:region"}))
+    assert "aws:region: must not be a secret" in told
+    assert region not in told
+
+
+@pytest.mark.accept("S10")
+@pytest.mark.parametrize("pasted", [SECRET, SECRET * 30, {"token": SECRET}, [SECRET]])
+def test_a_secret_in_the_place_of_its_name_is_not_shown(pasted: object) -> None:
+    told = refusal(in_cluster(autoscaler={"imagePullSecrets": [{"name": "a", "value": pasted}]}))
+    assert SECRET not in told
+    assert "imagePullSecrets[0].value: must be the name of a key of sluice:secrets" in told
+
+
+@pytest.mark.accept("S10")
+@pytest.mark.parametrize(
+    ("secrets", "want"),
+    [
+        (SECRET, "sluice:secrets: must be a map"),
+        ([SECRET], "sluice:secrets: must be a map"),
+        ({"a": [SECRET]}, "sluice:secrets.a: must be text"),
+        ({"a": {"b": SECRET}}, "sluice:secrets.a: must be text"),
+        ({"a": 5}, "sluice:secrets.a: must be text"),
+    ],
+)
+def test_secrets_are_a_map_of_texts_and_not_shown(secrets: object, want: str) -> None:
+    told = refusal(configs.values(secrets=secrets))
+    assert want in told
+    assert SECRET not in told
+
+
+def test_a_stack_name_that_makes_no_cluster_name_needs_another() -> None:
+    assert "sluice:clusters.bench.name: must be given: a.b-bench" in refusal(configs.values(), stack="a.b")
+
+
+def test_names_that_share_a_repository_are_refused() -> None:
+    clusters = {"a": configs.cluster(name="My_one"), "b": configs.cluster(name="my-One")}
+    told = refusal(configs.values(clusters=clusters))
+    assert 'sluice:clusters.b.name = "my-One": is cluster a\'s name too' in told
 
 
 def test_two_clusters_with_one_name_are_refused() -> None:

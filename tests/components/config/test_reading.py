@@ -52,7 +52,14 @@ def test_a_file_without_config_is_an_error_of_the_config_not_a_crash(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("region", "want"), [("eu-west-1", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")]
+    ("region", "want"),
+    [
+        ("eu-west-1", "aws"),
+        ("cn-north-1", "aws-cn"),
+        ("us-gov-west-1", "aws-us-gov"),
+        ("us-iso-east-1", "aws-iso"),
+        ("us-isob-east-1", "aws-iso-b"),
+    ],
 )
 def test_the_partition_follows_the_region(region: str, want: str) -> None:
     stack = configs.load().stack

@@ -8,6 +8,7 @@ from typing import Any
 import boto3
 import yaml
 
+from tests.e2e import waiting
 from tools.engine.engine import Engine
 from tools.engine.layout import REPOSITORY
 from tools.local.components import CREDENTIALS
@@ -148,6 +149,17 @@ def inventory(plane: Plane) -> set[str]:
                 names = [(one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in listed]
                 found |= {f"{kind['name']} {namespace}/{name}" for namespace, name in names}
     return {one for one in found if not one.endswith(".sluice.dev")}
+
+
+def only_left(plane: Plane, want: set[str]) -> None:
+    """Wait until a cluster holds exactly these objects; fail with those that are too many or too few."""
+
+    def settled() -> bool:
+        found = inventory(plane)
+        assert found == want, f"left: {sorted(found - want)}; gone: {sorted(want - found)}"
+        return True
+
+    waiting.eventually(settled)
 
 
 def _group_versions(plane: Plane) -> list[str]:

@@ -8,7 +8,6 @@ import pytest
 
 from autoscaler.api import crds
 from tests import builders
-from tests.e2e import waiting
 from tests.e2e.engine import stacks
 from tools.engine.engine import Engine
 from tools.engine.layout import Surroundings
@@ -81,8 +80,7 @@ def test_definitions_outlive_flips_upgrades_and_the_stack(plane: Plane, tmp_path
 
     # A destroy keeps them, and a later `up` takes them over.
     engine.destroy("test")
-    want = empty | {"workerpools default/kept"}
-    assert waiting.eventually(lambda: stacks.inventory(plane) == want), stacks.inventory(plane) ^ want
+    stacks.only_left(plane, empty | {"workerpools default/kept"})
     assert stacks.definitions(plane) == ALL
     assert "kept" in stacks.objects(plane, "workerpools")
     engine.up("test")

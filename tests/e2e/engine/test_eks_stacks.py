@@ -111,7 +111,7 @@ def test_two_stacks_with_three_clusters_share_an_account(planes: tuple[Plane, Pl
     engine.destroy("one")
     assert aws.everything() == []
     for plane, before_us in zip(planes, empty, strict=True):
-        _check_left(plane, before_us)
+        stacks.only_left(plane, before_us)
     assert not [path for path in engine.layout.recorded.rglob("*") if path.is_file()]
 
 
@@ -146,10 +146,6 @@ def _check_machines(aws: stacks.Aws) -> None:
         tags = {spec["ResourceType"]: spec["Tags"] for spec in template["TagSpecifications"]}
         assert {"instance", "volume"} <= set(tags)
         assert {"Key": "sluice.dev/instance-pool", "Value": name.split(".")[1]} in tags["volume"]
-
-
-def _check_left(plane: Plane, before_us: set[str]) -> None:
-    assert waiting.eventually(lambda: stacks.inventory(plane) <= before_us), stacks.inventory(plane) - before_us
 
 
 def _check_recorded(engine: Engine) -> None:

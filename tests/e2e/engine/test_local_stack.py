@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from autoscaler.api import crds, version
-from tests.e2e import waiting
 from tests.e2e.engine import stacks
 from tools.engine.engine import Engine, EngineError
 from tools.engine.layout import Surroundings
@@ -77,7 +76,7 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     # Leaving takes everything but the definitions, the machines that run included.
     plane.stop_guests()
     engine.destroy("local")
-    assert waiting.eventually(lambda: stacks.inventory(plane) <= empty), stacks.inventory(plane) - empty
+    stacks.only_left(plane, empty)
     assert aws.everything() == []
     assert stacks.definitions(plane) == {one["metadata"]["name"] for one in crds.all_crds()}
 

@@ -131,6 +131,8 @@ class Provider(Protocol):
 
     name: str
     version: str
+    identity: frozenset[str]
+    """The options whose change makes another provider, and replaces whatever is in it."""
 
     def configure(self, settings: wire.Properties) -> None: ...
 

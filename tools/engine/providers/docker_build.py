@@ -11,6 +11,7 @@ class DockerBuild:
     """Images as written down; the digest is unknown until `up`, as if it had to be built."""
 
     name = "docker-build"
+    identity: frozenset[str] = frozenset()
 
     def __init__(self, version: str, store: recorder.Recorder) -> None:
         self.version = version

@@ -52,8 +52,12 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         del context
-        found = changes.between(wire.decode(request.old_inputs), wire.decode(request.news))
-        return _difference(calls.Difference(changes=found))
+        news = wire.decode(request.news)
+        found = changes.between(wire.decode(request.old_inputs), news)
+        known = {(name,) for name in self._provider.identity if wire.plain(news.get(name)) is not wire.UNKNOWN}
+        return _difference(
+            calls.Difference(changes=found, replacing=frozenset(known & {change.path for change in found}))
+        )
 
     def Configure(
         self, request: provider_pb2.ConfigureRequest, context: grpc.ServicerContext

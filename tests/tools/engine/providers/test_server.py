@@ -34,6 +34,7 @@ class Provider:
 
     name = "fake"
     version = "1.2.3"
+    identity = frozenset({"cluster"})
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
@@ -118,6 +119,23 @@ def test_a_difference_names_paths_kinds_and_replacements(servicer: server.Servic
     }
     assert (list(answer.replaces), answer.deleteBeforeReplace) == (["a"], True)
     assert answer.changes == provider_pb2.DiffResponse.DIFF_SOME
+
+
+@pytest.mark.parametrize(
+    ("news", "want"),
+    [
+        ({"cluster": "b", "option": 1}, ["cluster"]),
+        ({"cluster": "a", "option": 2}, []),
+        ({"cluster": wire.UNKNOWN, "option": 1}, []),
+    ],
+)
+def test_a_provider_is_replaced_when_it_is_another_one(
+    servicer: server.Servicer, news: dict[str, Any], want: list[str]
+) -> None:
+    olds = wire.encode({"cluster": "a", "option": 1})
+    answer = servicer.DiffConfig(provider_pb2.DiffRequest(old_inputs=olds, news=wire.encode(news)), Context())
+    assert answer.changes == provider_pb2.DiffResponse.DIFF_SOME
+    assert list(answer.replaces) == want
 
 
 def test_no_difference_is_none(servicer: server.Servicer, provider: Provider) -> None:

@@ -55,6 +55,9 @@ def update(aws: cloud.Cloud, asked: calls.Update) -> calls.State:
         _set_names(aws, asked.id, changed)
     if asked.resource.type == SUBNET and "mapPublicIpOnLaunch" in asked.changed:
         _set_public(aws, asked.id, is_public=bool(inputs.get("mapPublicIpOnLaunch")))
+    if asked.resource.type == GATEWAY and "vpcId" in asked.changed:
+        _detach(aws, asked.id)
+        _attach(aws, asked.id, inputs)
     if asked.resource.type == SECURITY_GROUP and asked.changed & {"ingress", "egress"}:
         _send_rules(aws, "revoke", asked.id, old)
         _send_rules(aws, "authorize", asked.id, inputs)
@@ -68,9 +71,7 @@ def delete(aws: cloud.Cloud, asked: calls.Delete) -> None:
         case "aws:ec2/subnet:Subnet":
             aws.find("ec2", "delete_subnet", SubnetId=asked.id)
         case "aws:ec2/internetGateway:InternetGateway":
-            network = wire.plain(asked.old_inputs).get("vpcId")
-            if network:
-                aws.find("ec2", "detach_internet_gateway", InternetGatewayId=asked.id, VpcId=network)
+            _detach(aws, asked.id)
             aws.find("ec2", "delete_internet_gateway", InternetGatewayId=asked.id)
         case _:
             aws.find("ec2", "delete_security_group", GroupId=asked.id)
@@ -106,9 +107,20 @@ def _set_public(aws: cloud.Cloud, identifier: str, *, is_public: bool) -> None:
 def _create_gateway(aws: cloud.Cloud, inputs: Mapping[str, Any], tagged: dict[str, Any]) -> str:
     answer = aws.call("ec2", "create_internet_gateway", **tagged)
     identifier = str(answer["InternetGateway"]["InternetGatewayId"])
+    _attach(aws, identifier, inputs)
+    return identifier
+
+
+def _attach(aws: cloud.Cloud, identifier: str, inputs: Mapping[str, Any]) -> None:
     if inputs.get("vpcId"):
         aws.call("ec2", "attach_internet_gateway", InternetGatewayId=identifier, VpcId=inputs["vpcId"])
-    return identifier
+
+
+def _detach(aws: cloud.Cloud, identifier: str) -> None:
+    """Detach a gateway from where it really is, whatever the state says."""
+    live = _live(aws, GATEWAY, identifier)
+    for attachment in live.get("Attachments", ()) if live else ():
+        aws.find("ec2", "detach_internet_gateway", InternetGatewayId=identifier, VpcId=attachment["VpcId"])
 
 
 def _create_security_group(aws: cloud.Cloud, inputs: Mapping[str, Any], tagged: dict[str, Any]) -> str:

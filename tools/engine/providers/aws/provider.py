@@ -90,6 +90,7 @@ class Aws:
     """One provider resource of the program."""
 
     name = "aws"
+    identity: frozenset[str] = frozenset()
 
     def __init__(self, version: str, book: journal.Journal, store: recorder.Recorder, clusters: Path) -> None:
         self.version = version

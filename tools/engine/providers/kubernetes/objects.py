@@ -19,6 +19,7 @@ _SET_BY_SERVER: Final = ("uid", "resourceVersion", "generation", "creationTimest
 
 _IDENTITY: Final[tuple[changes.Path, ...]] = (("kind",), ("metadata", "name"), ("metadata", "namespace"))
 _SELECTOR: Final[changes.Path] = ("spec", "selector")
+_DATA: Final[frozenset[changes.Path]] = frozenset({("data",), ("binaryData",), ("stringData",)})
 # By group and kind: what an update cannot change, or what the provider chooses to replace.
 _IMMUTABLE: Final[Mapping[tuple[str, str], tuple[changes.Path, ...]]] = {
     ("", "ConfigMap"): (("data",), ("binaryData",), ("immutable",)),
@@ -139,8 +140,11 @@ def _named(metadata: wire.Properties, asked: calls.Check) -> wire.Properties:
 
 
 def _immutable(inputs: Mapping[str, wire.Value], mutable: frozenset[str]) -> tuple[changes.Path, ...]:
+    """Return what a change replaces; of a mutable kind, unless the object itself is frozen, its data is not of it."""
     kind = str(inputs.get("kind"))
-    return () if kind in mutable else _IMMUTABLE.get((_group(inputs), kind), ())
+    paths = _IMMUTABLE.get((_group(inputs), kind), ())
+    is_mutable = kind in mutable and inputs.get("immutable") is not True
+    return tuple(path for path in paths if not (is_mutable and path in _DATA))
 
 
 def _group(inputs: Mapping[str, wire.Value]) -> str:

@@ -24,6 +24,7 @@ class Kubernetes:
     """One provider resource of the program."""
 
     name = "kubernetes"
+    identity = frozenset({"clusterIdentifier"})
 
     def __init__(self, version: str, book: journal.Journal) -> None:
         self.version = version

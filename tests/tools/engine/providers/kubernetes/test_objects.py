@@ -110,6 +110,24 @@ def test_a_provider_may_let_config_maps_change() -> None:
     assert objects.difference(asked, frozenset({"ConfigMap"})).replacing == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        ({"data": {"a": "1"}}, {"data": {"a": "2"}}, set()),
+        ({"stringData": {"a": "1"}}, {"stringData": {"a": "2"}}, set()),
+        ({"type": "Opaque"}, {"type": "kubernetes.io/dockerconfigjson"}, {("type",)}),
+        ({"data": {"a": "1"}, "immutable": True}, {"data": {"a": "2"}, "immutable": True}, {("data", "a")}),
+    ],
+)
+def test_a_mutable_secret_keeps_its_type_and_a_frozen_one_its_data(
+    old: dict[str, Any], new: dict[str, Any], want: set[tuple[str, ...]]
+) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}
+    found = objects.difference(builders.diff(SECRET, secret | old, secret | new), frozenset({"Secret"}))
+    assert found.changes
+    assert found.replacing == want
+
+
 def test_an_object_that_keeps_its_name_is_deleted_before_its_successor_comes() -> None:
     kept = objects.difference(
         builders.diff(builders.CONFIG_MAP, config_map(data={"a": "1"}), config_map(data={"a": "2"})), frozenset()
