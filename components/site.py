@@ -56,7 +56,7 @@ class Site(pulumi.ComponentResource):
         self._name, self._args, self._config = name, args, args.config
         self._place = Place.of(args.loaded.stack, args.key)
         self._grid = args.loaded.grids[args.key]
-        self._ready: Sequence[pulumi.Resource] = ()
+        self._ready: Sequence[pulumi.Resource] = ()  # what carries services: their groups, and the add-ons on them
         self._child = pulumi.ResourceOptions(parent=self)
         self._network = self._make_network()
         self._access = self._make_cluster()

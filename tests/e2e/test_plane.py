@@ -50,6 +50,14 @@ def test_a_minted_token_is_its_service_account_and_bound_by_rbac(plane: Plane, n
         assert reader.request("GET", "/api/v1/namespaces/default/pods").status == 403
 
 
+def test_a_write_after_a_long_silence_does_not_trust_the_old_connection(plane: Plane, namespace: str) -> None:
+    with api.Api(plane.api.access) as client:
+        client.get("/readyz")
+        client._connection.sock.shutdown(socket.SHUT_RDWR)  # as the API server does to a connection nobody uses
+        client._used_at -= api.IDLE_SECONDS + 1
+        client.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "late"}})
+
+
 def test_state_survives_a_stop_of_the_api_server_alone(start_plane: Callable[[Options], Plane]) -> None:
     plane = start_plane(Options(components=STORE))
     path = "/api/v1/namespaces/default/configmaps"

@@ -6,6 +6,7 @@ import http.client
 import json
 import ssl
 import tempfile
+import time
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Self
 from tools.local import kubeconfig
 
 TIMEOUT_SECONDS = 10.0
+IDLE_SECONDS = 20.0  # the API server closes connections that it has not heard of for a while
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
@@ -55,6 +57,7 @@ class Api:
         self._connection = http.client.HTTPSConnection(
             address.hostname or "127.0.0.1", address.port, timeout=timeout_seconds, context=tls_context(access)
         )
+        self._used_at = 0.0
         self._headers = {"Accept": "application/json"}
         if isinstance(access.credential, kubeconfig.BearerToken):
             self._headers["Authorization"] = f"Bearer {access.credential.token}"
@@ -73,6 +76,8 @@ class Api:
         payload = None if body is None else json.dumps(body).encode()
         headers = self._headers | ({} if payload is None else {"Content-Type": content_type})
         # A kept connection may have been closed by the other side. Only a fresh one tells whether the server is there.
+        if time.monotonic() - self._used_at > IDLE_SECONDS:
+            self._connection.close()
         is_kept = self._connection.sock is not None
         try:
             return self._send(method, target, payload, headers)
@@ -119,6 +124,7 @@ class Api:
         except BaseException:
             self._connection.close()  # half a request sent: the next one must not read its answer
             raise
+        self._used_at = time.monotonic()
         is_json = answer.headers.get_content_type() == "application/json"
         return Response(status=answer.status, body=json.loads(content) if is_json else content.decode())
 

@@ -1,0 +1,1 @@
+"""Worker pools: the length of a queue becomes worker pods (seed 000)."""
