@@ -29,7 +29,7 @@ $(READY): requirements-dev.txt
 	@touch $@
 
 .PHONY: test
-test: $(READY) ## Lint, types, layers and all tests that need no real parts (about a minute)
+test: $(READY) ## Lint, types, layers and all tests that need no real parts (two minutes)
 	@$(MAKE) -j2 --output-sync=target check unit
 
 .PHONY: unit
