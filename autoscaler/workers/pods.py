@@ -1,0 +1,95 @@
+"""A worker pod: a copy of the source's pod template, made into a worker of its pool. Pure.
+
+Only what makes it a worker is changed: it runs once, it belongs to its pool, and the one container that does the work
+is told its pool and for how long it may find no job. Everything else stays as the template has it.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from autoscaler.api import keys, names, version
+from autoscaler.api.manifests import Manifest
+
+IDLE_TIMEOUT: Final = "SLUICE_IDLE_TIMEOUT_MINUTES"
+"""In the worker's container: exit after so many minutes without a job."""
+POOL: Final = "SLUICE_WORKER_POOL"
+"""In the worker's container: the name of its pool."""
+_TEMPLATE_HASH: Final = "pod-template-hash"
+"""The mark of a ReplicaSet: with it, the source's own ReplicaSet would take the worker for one of its pods."""
+
+
+class TemplateError(Exception):
+    """The source's template cannot be made into a worker; the message says why and what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blueprint:
+    """Whose worker, and how it works."""
+
+    namespace: str
+    pool: str
+    pool_uid: str
+    container: str
+    idle_timeout_minutes: int
+
+
+def name(pool: str, suffix: str) -> str:
+    """Name a worker: `<pool>-<random>`."""
+    if len(suffix) != names.POD_SUFFIX_LENGTH:
+        raise ValueError(f"a worker's suffix has {names.POD_SUFFIX_LENGTH} characters, not {len(suffix)}")
+    return f"{pool}-{suffix}"
+
+
+def make(template: Mapping[str, Any], blueprint: Blueprint, suffix: str) -> Manifest:
+    """Make a worker from a pod template; raise TemplateError if it has no such container."""
+    metadata = template.get("metadata") or {}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != _TEMPLATE_HASH}
+    spec = copy.deepcopy(dict(template.get("spec") or {}))
+    spec["restartPolicy"] = "Never"
+    spec["containers"] = _containers(spec.get("containers") or (), blueprint)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name(blueprint.pool, suffix),
+            "namespace": blueprint.namespace,
+            "labels": {**labels, keys.WORKER_POOL: blueprint.pool},
+            "annotations": dict(metadata.get("annotations") or {}),
+            "finalizers": [keys.FINALIZER],
+            "ownerReferences": [_owner(blueprint)],
+        },
+        "spec": spec,
+    }
+
+
+def _containers(containers: Sequence[Mapping[str, Any]], blueprint: Blueprint) -> list[Mapping[str, Any]]:
+    known = [str(container.get("name")) for container in containers]
+    if blueprint.container not in known:
+        raise TemplateError(
+            f"the template has no container {blueprint.container}; it has {', '.join(known) or 'none'}: "
+            "set spec.workerSpec.podTemplate.containerName to one of them"
+        )
+    return [
+        _working(container, blueprint) if container.get("name") == blueprint.container else container
+        for container in containers
+    ]
+
+
+def _working(container: Mapping[str, Any], blueprint: Blueprint) -> Mapping[str, Any]:
+    """Tell the container what it is; its own variables of these names give way."""
+    ours = {IDLE_TIMEOUT: str(blueprint.idle_timeout_minutes), POOL: blueprint.pool}
+    kept = [variable for variable in container.get("env") or () if variable.get("name") not in ours]
+    return {**container, "env": [*kept, *({"name": key, "value": value} for key, value in ours.items())]}
+
+
+def _owner(blueprint: Blueprint) -> Manifest:
+    return {
+        "apiVersion": version.GROUP_VERSION,
+        "kind": "WorkerPool",
+        "name": blueprint.pool,
+        "uid": blueprint.pool_uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
