@@ -49,8 +49,9 @@ fmt: $(READY) ## Format and mend what can be mended
 	@$(BIN)/ruff format .
 
 .PHONY: tools
-tools: $(READY) ## Build etcd, Kubernetes, KWOK and Pulumi once (about 15 minutes), cached outside the checkout
+tools: $(READY) ## Build etcd, Kubernetes, KWOK and Pulumi, fetch Prometheus: once (about 15 minutes), cached outside the checkout
 	@$(BIN)/python -m tools.toolchain build
+	@$(BIN)/python -m tools.debian >/dev/null
 
 .PHONY: up
 up: tools ## A real cluster and AWS on this machine, `pulumi up` of stack local there, and the runtime

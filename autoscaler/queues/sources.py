@@ -1,0 +1,88 @@
+"""From a pool's QueueSource to its queue. The table at the end of this file is all that knows every kind."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import yarl
+
+from autoscaler.api.resources import worker_pools
+from autoscaler.queues import endpoints, http, port, prometheus, sqs, web
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One pool's queue, checked and ready to be made."""
+
+    source: worker_pools.QueueSource
+    url: yarl.URL
+    secret: port.SecretData | None
+    shape: http.Shape
+
+
+class Sources:
+    """All that adapters share: connections, threads, clients. One for the process; close it when done."""
+
+    def __init__(self, *, getter: web.Getter, reader: sqs.Reader, aws: sqs.Override | None = None) -> None:
+        self.web = getter
+        self.sqs = reader
+        self.aws = aws
+
+    @classmethod
+    def open(
+        cls, policy: endpoints.Policy, *, aws: sqs.Override | None = None, limits: web.Limits | None = None
+    ) -> Self:
+        """Make everything; nothing is sent yet. To be called within the event loop."""
+        limits = limits or web.Limits()
+        reader = sqs.Sqs(timeout_seconds=limits.timeout_seconds)
+        return cls(getter=web.Web(policy, limits=limits), reader=reader, aws=aws)
+
+    def queue(
+        self,
+        source: worker_pools.QueueSource,
+        *,
+        namespace: str,
+        secret: port.SecretData | None,
+        shape: http.Shape = http.DEFAULT,
+    ) -> port.Queue:
+        """Return a pool's queue with its Secret as it is now (None: there is none); raise QueueError if it has no use.
+
+        Nothing is sent and nothing is kept: call it for every reading, and a new credential is used at once.
+        """
+        if source.secret_name is not None and secret is None:
+            raise port.QueueError(
+                port.Reason.MISSING_SECRET,
+                f"the queue of a pool in namespace {namespace} was not asked: Secret {source.secret_name} is not "
+                f"there, or may not be read. Create it with key {port.API_KEY}, or let the runtime read Secrets there",
+            )
+        order = Order(
+            source=source,
+            url=endpoints.parse(source.endpoint, namespace=namespace),
+            secret=secret if source.secret_name is not None else None,
+            shape=shape,
+        )
+        return _MAKERS[source.type](self, order)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self.web.aclose()
+        await self.sqs.aclose()
+
+
+def _http(shared: Sources, order: Order) -> port.Queue:
+    return http.HttpQueue(shared.web, order.url, secret=order.secret, shape=order.shape)
+
+
+def _sqs(shared: Sources, order: Order) -> port.Queue:
+    return sqs.SqsQueue(shared.sqs, order.url, secret=order.secret, override=shared.aws)
+
+
+def _prometheus(shared: Sources, order: Order) -> port.Queue:
+    return prometheus.PrometheusQueue(shared.web, order.url, query=order.source.query or "", secret=order.secret)
+
+
+_MAKERS: Final[Mapping[worker_pools.SourceType, Callable[[Sources, Order], port.Queue]]] = {
+    worker_pools.SourceType.HTTP: _http,
+    worker_pools.SourceType.SQS: _sqs,
+    worker_pools.SourceType.PROMETHEUS: _prometheus,
+}

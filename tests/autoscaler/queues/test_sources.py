@@ -1,0 +1,107 @@
+"""A pool's source becomes the right queue, with its own Secret as it is now."""
+
+import asyncio
+
+import pytest
+
+from autoscaler.api.resources import worker_pools
+from autoscaler.queues import http, port, prometheus, sources, sqs, web
+from tests.autoscaler.queues import contract
+
+
+def shared(fake: contract.FakeWeb, reader: contract.FakeSqs | None = None) -> sources.Sources:
+    return sources.Sources(getter=fake, reader=reader or contract.FakeSqs())
+
+
+def test_the_table_knows_every_kind() -> None:
+    assert set(sources._MAKERS) == set(worker_pools.SourceType)
+
+
+@pytest.mark.accept("W21")
+def test_each_kind_has_its_queue() -> None:
+    made = [
+        shared(contract.FakeWeb()).queue(source, namespace="jobs", secret=contract.SECRET)
+        for source in (
+            contract.source(),
+            contract.source("sqs", contract.FAKE_QUEUE),
+            contract.source("prometheus", "http://prometheus:9090", query="jobs"),
+        )
+    ]
+    assert [type(queue) for queue in made] == [http.HttpQueue, sqs.SqsQueue, prometheus.PrometheusQueue]
+
+
+@pytest.mark.accept("W7")
+@pytest.mark.accept("W23")
+def test_the_seeds_pool_is_asked_with_its_key_in_its_namespace() -> None:
+    fake = contract.FakeWeb(page=web.Page(status=200, body=b"5"))
+    source = contract.source(endpoint="https://tonic-web-server/api/job/peek_queue")
+    queue = shared(fake).queue(source, namespace="tonic", secret=contract.SECRET)
+    assert asyncio.run(queue.length()) == 5
+    [(url, headers, authority)] = fake.asked
+    assert str(url) == "https://tonic-web-server.tonic.svc/api/job/peek_queue"
+    assert headers == {"Authorization": f"Apikey {contract.KEY}"}
+    assert authority is None
+
+
+@pytest.mark.accept("W7")
+def test_a_renewed_key_is_used_by_the_next_queue() -> None:
+    fake = contract.FakeWeb()
+    all_ = shared(fake)
+    for key in (b"old", b"new"):
+        asyncio.run(all_.queue(contract.source(), namespace="jobs", secret={"ApiKey": key}).length())
+    assert [headers["Authorization"] for _, headers, _ in fake.asked] == ["Apikey old", "Apikey new"]
+
+
+@pytest.mark.accept("W7")
+def test_a_missing_secret_is_an_error_that_names_it() -> None:
+    with pytest.raises(port.QueueError, match="Secret key is not there") as caught:
+        shared(contract.FakeWeb()).queue(contract.source(), namespace="jobs", secret=None)
+    assert caught.value.reason is port.Reason.MISSING_SECRET
+
+
+@pytest.mark.accept("W7")
+@pytest.mark.parametrize("kind", ["http", "sqs", "prometheus"])
+def test_a_secret_without_the_key_is_not_used(kind: str) -> None:
+    fake, reader = contract.FakeWeb(), contract.FakeSqs()
+    more = {"query": "jobs"} if kind == "prometheus" else {}
+    source = contract.source(kind, contract.FAKE_QUEUE, **more)
+    queue = shared(fake, reader).queue(source, namespace="jobs", secret={"password": b"x", "AccessKeyId": b"y"})
+    message = asyncio.run(contract.check_fails(queue, port.Reason.BAD_SECRET))
+    assert "ApiKey" in message
+    assert fake.asked == []
+    assert reader.asked == []
+
+
+def test_a_pool_that_names_no_secret_sends_none() -> None:
+    fake = contract.FakeWeb()
+    source = worker_pools.QueueSource(endpoint="http://a.b/c")
+    asyncio.run(shared(fake).queue(source, namespace="jobs", secret=contract.SECRET).length())
+    assert fake.asked[0][1] == {}
+
+
+def test_header_format_and_field_can_be_chosen_and_the_authority_is_handed_on() -> None:
+    fake = contract.FakeWeb(page=web.Page(status=200, body=b'{"queue":{"length":3}}'))
+    shape = http.Shape(header="X-Key", header_format="{key}", field="queue.length")
+    secret = {**contract.SECRET, "ca.crt": b"pem"}
+    queue = shared(fake).queue(contract.source(), namespace="jobs", secret=secret, shape=shape)
+    assert asyncio.run(queue.length()) == 3
+    assert fake.asked[0][1:] == ({"X-Key": contract.KEY}, b"pem")
+
+
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        (204, port.Reason.FAILED),
+        (304, port.Reason.FAILED),
+        (401, port.Reason.UNAUTHORIZED),
+        (403, port.Reason.UNAUTHORIZED),
+        (404, port.Reason.NOT_FOUND),
+        (429, port.Reason.FAILED),
+        (503, port.Reason.FAILED),
+    ],
+)
+@pytest.mark.accept("W19")
+def test_only_a_success_is_read(status: int, want: port.Reason) -> None:
+    fake = contract.FakeWeb(page=web.Page(status=status, body=b"5"))
+    queue = shared(fake).queue(contract.source(), namespace="jobs", secret=contract.SECRET)
+    assert str(status) in asyncio.run(contract.check_fails(queue, want))

@@ -1,0 +1,133 @@
+"""The sqs source on moto, over the wire."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+
+from autoscaler.queues import port, sources, sqs, web
+from tests.autoscaler.queues import contract
+from tests.e2e.queues import servers
+from tools.local.plane import Plane
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+
+@pytest.fixture
+def amazon(plane: Plane) -> "Iterator[SQSClient]":
+    client = boto3.session.Session().client(
+        "sqs",
+        endpoint_url=plane.aws_endpoint,
+        region_name=plane.region,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+    )
+    yield client
+    client.close()
+
+
+def empty(amazon: "SQSClient", url: str) -> None:
+    """Take every message; a queue may be purged but once a minute."""
+    while messages := amazon.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+        for message in messages:
+            amazon.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+
+@pytest.fixture
+def world(plane: Plane, amazon: "SQSClient") -> contract.Opener:
+    @contextlib.asynccontextmanager
+    async def opened() -> AsyncIterator[contract.World]:
+        url = amazon.create_queue(QueueName=f"jobs-{secrets.token_hex(4)}")["QueueUrl"]
+        override = sqs.Override(endpoint=plane.aws_endpoint, region=plane.region)
+        async with contextlib.aclosing(sources.Sources.open(contract.DEVELOPMENT, aws=override)) as shared:
+
+            async def hold(value: int) -> None:
+                await asyncio.to_thread(empty, amazon, url)
+                for number in range(value):
+                    await asyncio.to_thread(amazon.send_message, QueueUrl=url, MessageBody=str(number))
+
+            async def break_(_: port.Reason) -> None:
+                await asyncio.to_thread(amazon.delete_queue, QueueUrl=url)
+
+            yield contract.World(
+                queue=lambda: shared.queue(contract.source("sqs", url), namespace="jobs", secret=contract.SECRET),
+                hold=hold,
+                break_=break_,
+                breaks=(port.Reason.NOT_FOUND,),
+            )
+
+    return opened
+
+
+@pytest.mark.accept("W21")
+def test_the_length_is_told(world: contract.Opener) -> None:
+    asyncio.run(contract.check_numbers(world))
+
+
+@pytest.mark.accept("W21")
+def test_failures_are_errors(world: contract.Opener) -> None:
+    asyncio.run(contract.check_failures(world))
+
+
+@pytest.mark.accept("W19")
+@pytest.mark.parametrize(
+    ("handler", "want"),
+    [
+        (servers.raw(), port.Reason.UNREACHABLE),
+        (servers.page(b"<html>no</html>"), port.Reason.NOT_A_NUMBER),
+        (servers.page(b"<html>no</html>", 500), port.Reason.FAILED),
+        (servers.page(b'{"__type":"AccessDenied"}', 403), port.Reason.UNAUTHORIZED),
+        (servers.page(b"{}"), port.Reason.NOT_A_NUMBER),
+        (servers.page(b'{"Attributes":{"ApproximateNumberOfMessages":"-2"}}'), port.Reason.NEGATIVE),
+        (servers.silence, port.Reason.TIMEOUT),
+    ],
+)
+def test_a_rude_server_costs_an_error(handler: servers.Handler, want: port.Reason) -> None:
+    async def act() -> None:
+        async with servers.running({"/": handler}) as server:
+            override = sqs.Override(endpoint=server.url(""), region="eu-west-1")
+            limits = web.Limits(timeout_seconds=1)
+            async with contextlib.aclosing(
+                sources.Sources.open(contract.DEVELOPMENT, aws=override, limits=limits)
+            ) as shared:
+                source = contract.source("sqs", server.url("/123456789012/jobs"))
+                queue = shared.queue(source, namespace="jobs", secret=contract.SECRET)
+                await contract.check_fails(queue, want)
+                assert len(server.requests) == 1, "one attempt: the next poll is the next"
+
+    asyncio.run(act())
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    async def act() -> None:
+        async with servers.running() as server:
+            endpoint = server.url("")
+        override = sqs.Override(endpoint=endpoint, region="eu-west-1")
+        async with contextlib.aclosing(sources.Sources.open(contract.DEVELOPMENT, aws=override)) as shared:
+            source = contract.source("sqs", f"{endpoint}/123456789012/jobs")
+            queue = shared.queue(source, namespace="jobs", secret=contract.SECRET)
+            await contract.check_fails(queue, port.Reason.UNREACHABLE)
+
+    asyncio.run(act())
+
+
+def test_clients_are_shared_by_account_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqs, "_CLIENTS", 2)
+
+    async def act() -> None:
+        body = b'{"Attributes":{"ApproximateNumberOfMessages":"2"}}'
+        async with servers.running({"/": servers.page(body)}) as server:
+            async with contextlib.aclosing(sqs.Sqs()) as reader:
+                for name in ("a", "b", "a", "c"):
+                    keys = sqs.Keys(access_key_id=name, secret_access_key="x")
+                    account = sqs.Account(endpoint=server.url(""), region="eu-west-1", keys=keys)
+                    assert await reader.count(account, server.url("/1/jobs")) == "2"
+                assert [account.keys.access_key_id for account in reader._clients if account.keys] == ["a", "c"]
+            assert server.connections == 3
+
+    asyncio.run(act())
