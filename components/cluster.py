@@ -275,28 +275,23 @@ class _Providers:
         identifier: pulumi.Input[str],
         context: str | None = None,
     ) -> None:
-        opts = pulumi.ResourceOptions(parent=parent, depends_on=after)
-        # Mutable: a rotated pull secret is changed in place, and no pod starts in a moment without it.
-        self.kubernetes = k8s.Provider(
-            f"{name}.kubernetes",
-            kubeconfig=kubeconfig,
-            context=context,
-            cluster_identifier=identifier,
-            enable_secret_mutable=True,
-            enable_config_map_mutable=True,
-            opts=opts,
-        )
-        self.definitions = k8s.Provider(
-            f"{name}.definitions",
-            kubeconfig=kubeconfig,
-            context=context,
-            cluster_identifier=identifier,
-            upsert_existing_objects=True,
-            enable_patch_force=True,
-            enable_secret_mutable=True,
-            enable_config_map_mutable=True,
-            opts=opts,
-        )
+
+        def way(suffix: str, *, takes_over: bool | None = None) -> k8s.Provider:
+            return k8s.Provider(
+                f"{name}.{suffix}",
+                kubeconfig=kubeconfig,
+                context=context,
+                cluster_identifier=identifier,
+                # A rotated pull secret is changed in place, and no pod starts in a moment without it.
+                enable_secret_mutable=True,
+                enable_config_map_mutable=True,
+                upsert_existing_objects=takes_over,
+                enable_patch_force=takes_over,
+                opts=pulumi.ResourceOptions(parent=parent, depends_on=after),
+            )
+
+        self.kubernetes = way("kubernetes")
+        self.definitions = way("definitions", takes_over=True)
 
 
 def _entries(

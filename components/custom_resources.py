@@ -6,7 +6,6 @@ never write a status, nor a field of an object that the runtime writes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -18,9 +17,6 @@ from components import grid, kube, specs
 from components.config import checks
 from components.config.clusters import Cluster
 from components.place import Place
-
-PATCH_FORCE: Final = {"pulumi.com/patchForce": "true"}
-"""A definition that outlived a stack is owned by another manager; ours is the newer word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +49,7 @@ class Definitions(pulumi.ComponentResource):
         opts = pulumi.ResourceOptions(
             parent=self, provider=args.provider, retain_on_delete=args.retain, depends_on=[*args.after]
         )
-        metadata = {**manifest["metadata"], "annotations": PATCH_FORCE}
+        metadata = manifest["metadata"]
         return kube.make(
             k8s.apiextensions.v1.CustomResourceDefinition, name, opts, metadata=metadata, spec=manifest["spec"]
         )

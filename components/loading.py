@@ -63,7 +63,7 @@ def _offerings(
     try:
         return offerings.load(raw.region, directory, account=str(raw.values.get("accountId")))
     except offerings.OfferingsError as error:
-        found.append(Problem(path=("aws:region",), value=raw.region, message=str(error)))
+        found.append(Problem(path=(reading.REGION_KEY,), value=raw.region, message=str(error)))
         return None
 
 

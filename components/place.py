@@ -17,7 +17,7 @@ class Place:
 
     account: str
     partition: str
-    """aws, aws-cn or aws-us-gov."""
+    """The part of AWS, as ARNs name it: aws, aws-cn and so on."""
     region: str
     cluster: str
     """The cluster's name in AWS, which begins the names of everything that is its own."""

@@ -108,7 +108,7 @@ class Site(pulumi.ComponentResource):
         return cluster.EksCluster(self._name, args, self._child).access
 
     def _make_pools(self) -> dict[str, Sequence[pulumi.Resource]]:
-        """Make the services' pools, then what they carry, then the others; return each one's groups."""
+        """Make all pools, and on those of the services the add-ons they carry; return each pool's groups."""
         network_made, pools = self._network, self._config.node_pools
         if network_made is None or not pools:
             return {}

@@ -1,4 +1,4 @@
-"""`python -m tools.offerings REGION`: ask EC2 what it offers where, and write stacks/offerings/REGION.yaml.
+"""`python -m tools.offerings REGION`: ask EC2 what it offers where, and write stacks/offerings/ACCOUNT/REGION.yaml.
 
 It writes what EC2 says and tells what changed; whether that is fine is for people to decide, in the diff. It never
 asks for prices, and it changes nothing in AWS.

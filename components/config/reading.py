@@ -112,13 +112,8 @@ def of_file(path: Path) -> Raw:
 
 def secret(name: str) -> pulumi.Output[str]:
     """Return a value of sluice:secrets, which Pulumi keeps encrypted wherever it goes."""
-    values = _parsed(SECRETS, of_program_value(SECRETS))
+    values = _parsed(SECRETS, pulumi.runtime.config.get_config(f"{PREFIX}{SECRETS}"))
     return pulumi.Output.secret(values[name])
-
-
-def of_program_value(key: str) -> Any:  # noqa: ANN401  # whatever stands there
-    """Return one value of the running program's config as it stands."""
-    return pulumi.runtime.config.get_config(f"{PREFIX}{key}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,9 +172,9 @@ def _outside(raw: Raw) -> list[Problem]:
     if REGION_KEY in raw.secret_keys:
         found.append(absent(REGION_KEY, message="must not be a secret: every ARN names the region"))
     elif not isinstance(raw.region, str):
-        found.append(absent("aws:region", message="must be given, such as eu-west-1"))
+        found.append(absent(REGION_KEY, message="must be given, such as eu-west-1"))
     elif not re.fullmatch(REGION, raw.region):
-        found.append(Problem(path=("aws:region",), value=raw.region, message="must be a region such as eu-west-1"))
+        found.append(Problem(path=(REGION_KEY,), value=raw.region, message="must be a region such as eu-west-1"))
     return found
 
 

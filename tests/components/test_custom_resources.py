@@ -97,7 +97,7 @@ def test_every_definition_is_made_as_the_api_says_on_the_provider_that_takes_ove
     for one in made:
         metadata = one.inputs["metadata"]
         assert metadata["labels"] == want[metadata["name"]]["metadata"]["labels"]
-        assert metadata["annotations"] == {"pulumi.com/patchForce": "true"}
+        assert "annotations" not in metadata  # the provider itself takes over and applies with force
         assert "::upserting::" in one.provider
         assert one.waits_for(world.one(":kubernetes", "plane"))
         assert one.parent == world.one(":Definitions").urn

@@ -1,7 +1,6 @@
 """The runtime's replicas on this machine, started exactly as the Deployment in the cluster says, as its own account."""
 
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,8 +20,8 @@ MARK: Final = "SLUICE_NAMESPACE"
 
 def deployment(plane: Plane) -> Mapping[str, Any]:
     """Find the runtime's Deployment in the cluster."""
-    found = plane.api.get(f"/apis/apps/v1/deployments?labelSelector={SELECTOR}")
-    items = [one for one in found["items"] if is_runtime(one)] if found else []
+    found = plane.api.get("/apis/apps/v1/deployments", {"labelSelector": SELECTOR})
+    items = [one for one in found["items"] if is_runtime(one)]
     if len(items) != 1:
         raise PlaneError(f"there are {len(items)} Deployments of the runtime in the cluster, not one: `make up` first")
     one: Mapping[str, Any] = items[0]

@@ -58,7 +58,6 @@ def read(body: bytes, field: str | None = None) -> int | port.Reason:
         (b"9" * 60_000, port.Reason.NOT_A_NUMBER),
     ],
 )
-@pytest.mark.accept("W19")
 def test_a_bare_number(body: bytes, want: int | port.Reason) -> None:
     assert read(body) == want
 

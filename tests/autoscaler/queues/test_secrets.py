@@ -11,7 +11,6 @@ def test_a_line_end_in_the_secret_is_not_part_of_the_key() -> None:
     assert secrets.api_key({"ApiKey": b"hey get your own\n"}) == "hey get your own"
 
 
-@pytest.mark.accept("W7")
 @pytest.mark.parametrize(
     "data",
     [

@@ -30,7 +30,6 @@ def test_each_kind_has_its_queue() -> None:
     assert [type(queue) for queue in made] == [http.HttpQueue, sqs.SqsQueue, prometheus.PrometheusQueue]
 
 
-@pytest.mark.accept("W7")
 @pytest.mark.accept("W23")
 def test_the_seeds_pool_is_asked_with_its_key_in_its_namespace() -> None:
     fake = contract.FakeWeb(page=web.Page(status=200, body=b"5"))
@@ -43,7 +42,6 @@ def test_the_seeds_pool_is_asked_with_its_key_in_its_namespace() -> None:
     assert authority is None
 
 
-@pytest.mark.accept("W7")
 def test_a_renewed_key_is_used_by_the_next_queue() -> None:
     fake = contract.FakeWeb()
     all_ = shared(fake)
@@ -52,14 +50,12 @@ def test_a_renewed_key_is_used_by_the_next_queue() -> None:
     assert [headers["Authorization"] for _, headers, _ in fake.asked] == ["Apikey old", "Apikey new"]
 
 
-@pytest.mark.accept("W7")
 def test_a_missing_secret_is_an_error_that_names_it() -> None:
     with pytest.raises(port.QueueError, match="Secret key is not there") as caught:
         shared(contract.FakeWeb()).queue(contract.source(), namespace="jobs", secret=None)
     assert caught.value.reason is port.Reason.MISSING_SECRET
 
 
-@pytest.mark.accept("W7")
 @pytest.mark.parametrize("kind", ["http", "sqs", "prometheus"])
 def test_a_secret_without_the_key_is_not_used(kind: str) -> None:
     fake, reader = contract.FakeWeb(), contract.FakeSqs()
@@ -100,7 +96,6 @@ def test_header_format_and_field_can_be_chosen_and_the_authority_is_handed_on() 
         (503, port.Reason.FAILED),
     ],
 )
-@pytest.mark.accept("W19")
 def test_only_a_success_is_read(status: int, want: port.Reason) -> None:
     fake = contract.FakeWeb(page=web.Page(status=status, body=b"5"))
     queue = shared(fake).queue(contract.source(), namespace="jobs", secret=contract.SECRET)

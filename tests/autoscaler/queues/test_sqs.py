@@ -54,7 +54,6 @@ def test_the_runtimes_own_endpoint_for_aws_may_be_asked() -> None:
     assert got == sqs.Account(endpoint=MOTO.endpoint, region=MOTO.region)
 
 
-@pytest.mark.accept("W7")
 def test_keys_come_from_the_secret_and_are_not_shown() -> None:
     fake = contract.FakeSqs(text="4")
     secret = {**contract.SECRET, "SessionToken": b"t0ken"}
@@ -82,7 +81,6 @@ def of_code(code: str, status: int) -> botocore_errors.ClientError:
     return botocore_errors.ClientError(response, "GetQueueAttributes")
 
 
-@pytest.mark.accept("W19")
 @pytest.mark.parametrize(
     ("error", "want"),
     [

@@ -58,7 +58,6 @@ def test_the_seeds_formula(running: int, pending: int, capacity: int, queue: int
     assert decide.grow(pool(running=running, pending=pending), active(capacity), queue).create == want
 
 
-@pytest.mark.accept("W12")
 def test_every_pod_takes_a_place_retained_failed_ones_too() -> None:
     there = pool(running=2, failed=3)
     assert decide.grow(there, active(10, retain_failed=True), 100).create == 5
@@ -66,7 +65,7 @@ def test_every_pod_takes_a_place_retained_failed_ones_too() -> None:
     assert decide.counts(there, 3).capacity == 0  # never negative
 
 
-@pytest.mark.accept("W12", "W13")
+@pytest.mark.accept("W13")
 @given(workers, policies, st.integers(0, 100))
 def test_a_pool_never_outgrows_its_capacity_and_only_an_active_one_grows(
     there: list[Worker], policy: Policy, queue: int
@@ -84,7 +83,6 @@ def test_a_worker_that_leaves_is_no_help_to_the_queue(there: list[Worker], polic
     assert decide.grow(there, policy, queue).create >= decide.grow(stayed, policy, queue).create
 
 
-@pytest.mark.accept("W14")
 @given(workers, policies)
 def test_clean_up_removes_what_ended_and_nothing_that_works(there: list[Worker], policy: Policy) -> None:
     removed = set(decide.clean_up(there, policy).remove)
@@ -94,7 +92,6 @@ def test_clean_up_removes_what_ended_and_nothing_that_works(there: list[Worker],
         assert (worker.name in removed) == want
 
 
-@pytest.mark.accept("W8")
 def test_shutdown_removes_all_and_grows_nothing() -> None:
     there = pool(running=2, pending=1, failed=1)
     policy = Policy(status=PoolStatus.SHUTDOWN, capacity=10, retain_failed=True)
@@ -102,7 +99,6 @@ def test_shutdown_removes_all_and_grows_nothing() -> None:
     assert decide.grow(there, policy, 100).create == 0
 
 
-@pytest.mark.accept("W8")
 def test_paused_keeps_workers_and_grows_nothing() -> None:
     there = pool(running=2, succeeded=1)
     policy = Policy(status=PoolStatus.PAUSED, capacity=10)
@@ -111,7 +107,6 @@ def test_paused_keeps_workers_and_grows_nothing() -> None:
     assert (growth.create, growth.told) == (0, ())
 
 
-@pytest.mark.accept("W17")
 def test_what_is_told_says_the_numbers() -> None:
     growth = decide.grow(pool(running=3), active(5), 10)
     assert [(one.reason, one.message) for one in growth.told] == [

@@ -33,7 +33,6 @@ def template(**spec: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.accept("W15")
 def test_a_worker_runs_once_and_belongs_to_its_pool() -> None:
     made = pods.make(template(), BLUEPRINT, "x7f2k")
     assert made["metadata"] == {
@@ -57,7 +56,6 @@ def test_a_worker_runs_once_and_belongs_to_its_pool() -> None:
     assert made["spec"]["tolerations"] == [{"operator": "Exists"}]
 
 
-@pytest.mark.accept("W15")
 def test_only_the_named_container_is_told_its_pool_and_idle_timeout() -> None:
     worker, sidecar = pods.make(template(), BLUEPRINT, "x7f2k")["spec"]["containers"]
     assert worker["env"] == [
@@ -76,7 +74,6 @@ def test_variables_of_ours_in_the_template_give_way() -> None:
     ]
 
 
-@pytest.mark.accept("W9")
 @pytest.mark.parametrize(("containers", "want"), [([{"name": "a"}, {"name": "b"}], "it has a, b"), ([], "it has none")])
 def test_a_container_that_is_not_there_is_refused_with_those_that_are(containers: list[Any], want: str) -> None:
     with pytest.raises(pods.TemplateError, match=want):

@@ -85,17 +85,15 @@ async def world() -> AsyncIterator[contract.World]:
         )
 
 
-@pytest.mark.accept("W7")
 def test_the_length_is_told() -> None:
     asyncio.run(contract.check_numbers(world))
 
 
-@pytest.mark.accept("W19")
 def test_failures_are_errors() -> None:
     asyncio.run(contract.check_failures(world))
 
 
-@pytest.mark.accept("W19", "W22")
+@pytest.mark.accept("W22")
 @pytest.mark.parametrize("manner", RUDE)
 def test_a_rude_server_costs_an_error_and_a_good_one_beside_it_nothing(manner: str) -> None:
     handler, want = RUDE[manner]
@@ -243,7 +241,6 @@ def test_a_thousand_pools_share_few_connections_and_use_them_again() -> None:
     asyncio.run(act())
 
 
-@pytest.mark.accept("W19")
 def test_pools_of_a_dead_server_do_not_hold_up_those_of_a_good_one() -> None:
     async def act() -> None:
         dead = {"/jobs": servers.silence}

@@ -74,7 +74,6 @@ def test_failures_are_errors(world: contract.Opener) -> None:
     asyncio.run(contract.check_failures(world))
 
 
-@pytest.mark.accept("W19")
 @pytest.mark.parametrize(
     ("handler", "want"),
     [
