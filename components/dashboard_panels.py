@@ -1,7 +1,8 @@
 """The dashboard and the alert rules, as data. Pure.
 
 Every metric named here is one that the runtime has; a test holds the two to each other. Panels are laid out two in a
-row, in the order of the list. All numbers are of one runtime, told apart by its namespace.
+row, in the order of the list. All numbers are of one runtime, told apart by its namespace: `namespace` is where it
+runs, so the namespace of a worker pool is `pool_namespace`, whichever way Prometheus settles two labels of one name.
 """
 
 import json
@@ -12,6 +13,15 @@ Dashboard = dict[str, Any]
 _WIDTH: Final = 12
 _HEIGHT: Final = 8
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+_OF_POOL: Final = "by (pool_namespace, pool)"
+_OF_PHASE: Final = "by (pool_namespace, pool, phase)"
+_POOL: Final = "{{pool_namespace}}/{{pool}}"
+_SHOWN: Final = 10
+"""Of a thousand pools, only those are drawn that stand out."""
+_POLL_SECONDS: Final = (
+    f"sum {_OF_POOL} (rate(sluice_worker_pool_poll_seconds_sum{{$of}}[5m]))"
+    f" / sum {_OF_POOL} (rate(sluice_worker_pool_poll_seconds_count{{$of}}[5m]))"
+)
 _BUCKETS: Final = "rate(sluice_reconcile_duration_seconds_bucket{$of}[5m])"
 
 
@@ -94,12 +104,45 @@ PANELS: Final = (
         description="Events about objects that could not be sent, an hour.",
         queries=(("sum by (lease) (increase(sluice_events_dropped_total{$of}[1h]))", "{{lease}}"),),
     ),
+    Panel(
+        title="Other operators",
+        description="Leases of this runtime that another operator holds. Always none.",
+        queries=(("max by (lease, holder) (sluice_rival_operator{$of})", "{{lease}}: {{holder}}"),),
+    ),
+    Panel(
+        title="Workers",
+        description="Worker pods of all pools, by phase.",
+        queries=((f"sum by (phase) (max {_OF_PHASE} (sluice_worker_pool_workers{{$of}}))", "{{phase}}"),),
+    ),
+    Panel(
+        title="Longest queues",
+        description="Jobs that wait, when the queue was last read.",
+        queries=((f"topk({_SHOWN}, max {_OF_POOL} (sluice_worker_pool_queue_size{{$of}}))", _POOL),),
+    ),
+    Panel(
+        title="Fullest pools",
+        description="How many more workers a pool may have. At 0 its jobs wait for workers to come free.",
+        queries=((f"bottomk({_SHOWN}, max {_OF_POOL} (sluice_worker_pool_capacity{{$of}}))", _POOL),),
+    ),
+    Panel(
+        title="Readings of queues",
+        description="Queues asked a second, by what came of it.",
+        queries=(("sum by (outcome) (rate(sluice_worker_pool_polls_total{$of}[5m]))", "{{outcome}}"),),
+        unit="ops",
+    ),
+    Panel(
+        title="Slowest queues",
+        description="How long a reading takes on average.",
+        queries=((f"topk({_SHOWN}, {_POLL_SECONDS})", _POOL),),
+        unit="s",
+    ),
 )
 
 ALERTS: Final = (
     Alert(
         name="SluiceNobodyLeads",
-        expression="sum by (lease) (sluice_leader{$of}) < 1 or absent(sluice_build_info{$of})",
+        expression="sum by (lease) (sluice_leader{$of}) < 1 unless max by (lease) (sluice_rival_operator{$of}) > 0"
+        " or absent(sluice_build_info{$of})",
         after="5m",
         severity="critical",
         summary="No replica acts: nothing is scaled, admitted or cleaned up.",
@@ -136,6 +179,36 @@ ALERTS: Final = (
         severity="warning",
         summary="The watch of {{ $labels.kind }} breaks again and again.",
         action="See whether the API server is overloaded, or the kind's definition has gone.",
+    ),
+    Alert(
+        name="SluiceRivalOperator",
+        expression="max by (lease, holder) (sluice_rival_operator{$of}) > 0",
+        after="5m",
+        severity="warning",
+        summary="Another operator, {{ $labels.holder }}, holds Lease {{ $labels.lease }}: this one stands by.",
+        action="Two operators handle the same worker pools. Give one another class or scope, or remove it.",
+    ),
+    Alert(
+        name="SluiceQueueUnreadable",
+        # A queue that fails is asked every 5 minutes at least, so that 10 show a failure and would show a success.
+        expression=f'sum {_OF_POOL} (rate(sluice_worker_pool_polls_total{{$of,outcome!="Read"}}[10m])) > 0'
+        f' unless sum {_OF_POOL} (rate(sluice_worker_pool_polls_total{{$of,outcome="Read"}}[10m])) > 0',
+        after="5m",
+        severity="warning",
+        summary="The queue of worker pool {{ $labels.pool_namespace }}/{{ $labels.pool }} cannot be read: it gets no "
+        "new workers.",
+        action="The pool's condition Ready says why: kubectl describe workerpool {{ $labels.pool }} "
+        "--namespace {{ $labels.pool_namespace }}",
+    ),
+    Alert(
+        name="SluicePoolFull",
+        expression=f"max {_OF_POOL} (sluice_worker_pool_queue_size{{$of}}) > 0"
+        f" and max {_OF_POOL} (sluice_worker_pool_capacity{{$of}}) == 0",
+        after="30m",
+        severity="warning",
+        summary="Worker pool {{ $labels.pool_namespace }}/{{ $labels.pool }} has all workers it may have, and jobs "
+        "wait.",
+        action="Raise the pool's poolCapacity, or see whether failed workers that are retained fill it.",
     ),
 )
 

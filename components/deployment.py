@@ -53,6 +53,8 @@ class Surroundings:
     image: pulumi.Input[str]
     interruption_queue: pulumi.Input[str] | None = None
     """The URL of the stack's queue."""
+    api_server: pulumi.Input[str] | None = None
+    """The URL of the cluster's own endpoint, which pods know by another name; None where the stack does not know it."""
 
     @property
     def autoscaler(self) -> Autoscaler:
@@ -63,6 +65,12 @@ def controllers(autoscaler: Autoscaler) -> tuple[str, ...]:
     """Name the controllers that run: not capacity where the upstream cluster-autoscaler scales the nodes."""
     native = autoscaler.node_scaler is NodeScaler.NATIVE
     return tuple(name for name in permissions.CONTROLLERS if native or name != permissions.CAPACITY)
+
+
+def worker_classes(autoscaler: Autoscaler) -> tuple[str | None, ...]:
+    """Name the classes of the worker pools that are handled; None is the default class."""
+    default: tuple[str | None, ...] = (None,) if autoscaler.default_class else ()
+    return default if autoscaler.class_name is None else (*default, autoscaler.class_name)
 
 
 def labels(autoscaler: Autoscaler) -> dict[str, str]:
@@ -162,6 +170,8 @@ def environment(around: Surroundings) -> list[Manifest]:
         ours.append({"name": "SLUICE_CLASS_NAME", "value": autoscaler.class_name})
     if around.interruption_queue is not None:
         ours.append({"name": "SLUICE_INTERRUPTION_QUEUE", "value": around.interruption_queue})
+    if around.api_server is not None:
+        ours.append({"name": "SLUICE_API_SERVERS", "value": around.api_server})
     given = [specs.declared(one) for one in autoscaler.container.env]
     return _merged("name", given, ours)
 

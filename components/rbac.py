@@ -7,7 +7,7 @@ lets anybody write: a forged Workload or Instance would be forged quota or forge
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -57,18 +57,21 @@ class _Right(NamedTuple):
     """Empty means objects of all names."""
 
 
-def runtime_roles(controllers: Iterable[str], *, workers_everywhere: bool) -> RuntimeRoles:
+def runtime_roles(
+    controllers: Iterable[str], *, workers_everywhere: bool, classes: Sequence[str | None]
+) -> RuntimeRoles:
     """Make the runtime's rules: merged, sorted, and nothing in a namespace that holds in the whole cluster anyway.
 
     Args:
         controllers: the controllers that run.
         workers_everywhere: whether worker pools of all namespaces are handled (`scope: cluster`).
+        classes: the classes of the worker pools that are handled; None is the default class.
     """
-    worker_scope = Where.CLUSTER if workers_everywhere else Where.OWN_NAMESPACE
     rights: dict[Where, set[_Right]] = defaultdict(set)
-    for rule in permissions.kube_rules(controllers):
-        place = worker_scope if rule.where is Where.WORKER_SCOPE else rule.where
-        rights[place].update(_rights(rule))
+    for rule in permissions.kube_rules(controllers, classes=classes):
+        place = _place(rule.where, workers_everywhere=workers_everywhere)
+        if place is not None:
+            rights[place].update(_rights(rule))
     everywhere = rights[Where.CLUSTER]
     return RuntimeRoles(
         cluster=_merged(everywhere),
@@ -119,6 +122,17 @@ def _resources(kind: type[resources.Resource]) -> Iterable[str]:
         yield f"{plural}/status"
     if kind.definition.scale:
         yield f"{plural}/scale"
+
+
+def _place(where: Where, *, workers_everywhere: bool) -> Where | None:
+    """Return the place of a role that a right goes into; None where it is not needed."""
+    match where:
+        case Where.WORKER_SCOPE:
+            return Where.CLUSTER if workers_everywhere else Where.OWN_NAMESPACE
+        case Where.WORKER_LEASES:  # in the own namespace all of the runtime's Leases are granted anyway
+            return Where.KUBE_SYSTEM if workers_everywhere else None
+        case _:
+            return where
 
 
 def _rights(rule: permissions.KubeRule) -> Iterable[_Right]:

@@ -71,7 +71,11 @@ class Runtime(pulumi.ComponentResource):
     def _surroundings(self) -> deployment.Surroundings:
         args = self._args
         return deployment.Surroundings(
-            config=args.config, place=args.place, image=args.image, interruption_queue=args.interruption_queue_url
+            config=args.config,
+            place=args.place,
+            image=args.image,
+            interruption_queue=args.interruption_queue_url,
+            api_server=args.access.endpoint,
         )
 
     def _pull_secrets(self, config: Autoscaler) -> Iterator[pulumi.Resource]:
@@ -95,7 +99,9 @@ class Runtime(pulumi.ComponentResource):
         """Give the runtime what its controllers need, and people what Kubernetes' own roles lack."""
         name = config.rbac.name or config.name
         roles = rbac.runtime_roles(
-            deployment.controllers(config), workers_everywhere=config.scope == WorkerScope.CLUSTER
+            deployment.controllers(config),
+            workers_everywhere=config.scope == WorkerScope.CLUSTER,
+            classes=deployment.worker_classes(config),
         )
         yield from self._grant(self._name, {"name": name, "labels": deployment.labels(config)}, roles.cluster)
         yield from self._role(name, config.namespace, roles.own_namespace)

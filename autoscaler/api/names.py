@@ -3,6 +3,7 @@
 A name is always derived from values, never parsed back into them.
 """
 
+import hashlib
 from typing import Final
 
 LABEL_VALUE_MAX: Final = 63
@@ -19,6 +20,25 @@ STATEFUL_SET_MAX: Final = 52
 """A StatefulSet's pods carry `<name>-<10 characters of hash>` as a label value."""
 
 INSTANCE_NUMBER_MAX: Final = 99_999
+
+CLUSTER_LEASE: Final = "sluice"
+"""The Lease of the controllers that always see the whole cluster: admission, machines and capacity."""
+WORKER_LEASE: Final = "sluice-workers"
+"""The Lease of the worker pools without a class; those of the classes are named after it."""
+
+
+def worker_lease(class_name: str | None) -> str:
+    """Name the Lease of the worker pools of a class; None is the default class.
+
+    Two classes never share one. A name too long to stand in another stands there as its hash, after a sign that no
+    shorter name is written with.
+    """
+    if class_name is None:
+        return WORKER_LEASE
+    plain = f"{WORKER_LEASE}.{class_name}"
+    if len(plain) <= OBJECT_NAME_MAX:
+        return plain
+    return f"{WORKER_LEASE}-{hashlib.sha256(class_name.encode()).hexdigest()}"
 
 
 def instance(pool: str, number: int) -> str:

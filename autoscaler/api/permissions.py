@@ -1,16 +1,17 @@
 """What each part of the runtime may do, in one table: RBAC and IAM are made from it, and tests hold the runtime to it.
 
 A row is here because a line of code needs it. No row may hold a wildcard. Reading is `list` and `watch`, since all
-reading is done by watches; `get` stands only where one object is read by name: a Lease, a Secret, a pod template, and
-what a create finds already there. All changes are patches; a status is a subresource, granted apart from its object.
+reading is done by watches; `get` stands only where one object is read by name: a Lease, a Secret, a pod template, a
+worker pool that is looked at afresh, and what a create finds already there. All changes are patches; a status is a
+subresource, granted apart from its object.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.api import version
+from autoscaler.api import names, version
 from autoscaler.api.resources import (
     ClusterQueue,
     Instance,
@@ -39,6 +40,9 @@ class Where(StrEnum):
     """The namespaces that the stack declares."""
     KUBE_SYSTEM = "kube-system"
     """Kubernetes' own namespace; only with names."""
+    WORKER_LEASES = "worker-leases"
+    """Kubernetes' own namespace where worker pools of all namespaces are handled, and nowhere else: operators of the
+    whole cluster meet there, whichever namespaces they run in. Only for the Leases of the classes that are handled."""
 
 
 class WorkerScope(StrEnum):
@@ -96,14 +100,29 @@ _READ: Final = ("list", "watch")
 _CORE: Final = ""
 
 
-def kube_rules(controllers: Iterable[str]) -> tuple[KubeRule, ...]:
-    """Return what these controllers, and the engine under them, may do in Kubernetes."""
-    return tuple(rule for part in _parts(controllers) for rule in KUBE[part])
+def kube_rules(controllers: Iterable[str], *, classes: Iterable[str | None]) -> tuple[KubeRule, ...]:
+    """Return what these controllers, and the engine under them, may do in Kubernetes.
+
+    Args:
+        controllers: the controllers that run.
+        classes: the classes of the worker pools that are handled; None is the default class.
+    """
+    leases = tuple(sorted({names.worker_lease(each) for each in classes}))
+    if not leases:
+        raise ValueError("no class of worker pools is named: rules without names would be for all Leases")
+    return tuple(_bound(rule, leases) for part in _parts(controllers) for rule in KUBE[part])
 
 
 def aws_rules(controllers: Iterable[str]) -> tuple[AwsRule, ...]:
     """Return what these controllers may do in AWS."""
     return tuple(rule for part in _parts(controllers) for rule in AWS[part])
+
+
+def _bound(rule: KubeRule, leases: tuple[str, ...]) -> KubeRule:
+    """Bind a rule about worker Leases to their names, but for creating: there Kubernetes looks at no name."""
+    if rule.where is not Where.WORKER_LEASES or rule.verbs == ("create",):
+        return rule
+    return replace(rule, resource_names=leases)
 
 
 def _parts(controllers: Iterable[str]) -> tuple[str, ...]:
@@ -114,13 +133,13 @@ def _parts(controllers: Iterable[str]) -> tuple[str, ...]:
     return (ENGINE, *(name for name in CONTROLLERS if name in chosen))
 
 
-def _rule(group: str, resources: str, verbs: str, where: Where, *names: str) -> KubeRule:
+def _rule(group: str, resources: str, verbs: str, where: Where, *only: str) -> KubeRule:
     return KubeRule(
         group=group,
         resources=tuple(resources.split()),
         verbs=tuple(verbs.split()),
         where=where,
-        resource_names=names,
+        resource_names=only,
     )
 
 
@@ -152,8 +171,10 @@ KUBE: Final[Mapping[str, tuple[KubeRule, ...]]] = {
     ),
     WORKERS: (
         *_reading(Where.WORKER_SCOPE, WorkerPool),
-        _writing(Where.WORKER_SCOPE, "patch", WorkerPool),  # the finalizer
+        _writing(Where.WORKER_SCOPE, "get patch", WorkerPool),  # a fresh look; the finalizer
         _rule(_CORE, "pods", "create delete get list patch watch", Where.WORKER_SCOPE),
+        _rule("coordination.k8s.io", "leases", "create", Where.WORKER_LEASES),
+        _rule("coordination.k8s.io", "leases", "get patch", Where.WORKER_LEASES),  # kube_rules adds their names
         _rule("apps", "deployments", "get", Where.WORKER_SCOPE),  # the pod template, read when a worker is made
         _rule(_CORE, "secrets", "get", Where.SECRET_NAMESPACES),
         _events(Where.WORKER_SCOPE),

@@ -17,7 +17,6 @@ class Order:
     source: worker_pools.QueueSource
     url: yarl.URL
     secret: port.SecretData | None
-    shape: http.Shape
 
 
 class Sources:
@@ -37,14 +36,7 @@ class Sources:
         reader = sqs.Sqs(timeout_seconds=limits.timeout_seconds)
         return cls(getter=web.Web(policy, limits=limits), reader=reader, aws=aws)
 
-    def queue(
-        self,
-        source: worker_pools.QueueSource,
-        *,
-        namespace: str,
-        secret: port.SecretData | None,
-        shape: http.Shape = http.DEFAULT,
-    ) -> port.Queue:
+    def queue(self, source: worker_pools.QueueSource, *, namespace: str, secret: port.SecretData | None) -> port.Queue:
         """Return a pool's queue with its Secret as it is now (None: there is none); raise QueueError if it has no use.
 
         Nothing is sent and nothing is kept: call it for every reading, and a new credential is used at once.
@@ -59,7 +51,6 @@ class Sources:
             source=source,
             url=endpoints.parse(source.endpoint, namespace=namespace),
             secret=secret if source.secret_name is not None else None,
-            shape=shape,
         )
         return _MAKERS[source.type](self, order)
 
@@ -70,7 +61,13 @@ class Sources:
 
 
 def _http(shared: Sources, order: Order) -> port.Queue:
-    return http.HttpQueue(shared.web, order.url, secret=order.secret, shape=order.shape)
+    source = order.source
+    shape = http.Shape(
+        header=source.header or http.DEFAULT.header,
+        header_format=source.header_format or http.DEFAULT.header_format,
+        field=source.field,
+    )
+    return http.HttpQueue(shared.web, order.url, secret=order.secret, shape=shape)
 
 
 def _sqs(shared: Sources, order: Order) -> port.Queue:

@@ -8,18 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib import parse
+
+import pydantic
 
 from autoscaler.api import permissions
 from autoscaler.api.permissions import WorkerScope
+from autoscaler.api.resources import types
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"
 ALL: Final = "*"
 """Among --controllers: every controller that is not left out by a minus before its name."""
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_CLASS: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_OPTIONAL_CLASS: Final[pydantic.TypeAdapter[str | None]] = pydantic.TypeAdapter(types.DnsName | None)
+"""What a pool may name as its class."""
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _QUEUE: Final = re.compile(r"https?://[^\s/]+/\S+")
+_NO_URL: Final = "must be a URL with http or https and a host"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -48,6 +54,14 @@ class Settings:
     """The cluster's name in AWS, by which its node groups are tagged; None where there are none."""
     interruption_queue: str | None
     """The URL of the queue that tells of instances about to go; None where there is none."""
+    api_servers: tuple[str, ...]
+    """Further URLs of the cluster's own API server, which no worker pool may ask."""
+    allow_loopback_queues: bool
+    """For development alone: worker pools may ask queues on this machine."""
+    aws_endpoint: str | None
+    """The endpoint to use instead of AWS's own; None: AWS's own."""
+    aws_region: str | None
+    """The region that AWS is asked in; None: each call says."""
     origin: credentials.Origin
     listen_host: str
     listen_port: int
@@ -83,6 +97,16 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
         "--interruption-queue",
         help="URL of the queue with spot notices and failed launches [SLUICE_INTERRUPTION_QUEUE]",
     )
+    parser.add_argument(
+        "--api-servers",
+        help="more URLs of the cluster's own API server, with commas; no worker pool may ask it [SLUICE_API_SERVERS]",
+    )
+    parser.add_argument(
+        "--allow-loopback-queues",
+        action="store_true",
+        default=None,
+        help="for development only: let worker pools ask queues on this machine [SLUICE_ALLOW_LOOPBACK_QUEUES]",
+    )
     parser.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
     parser.add_argument("--context", help="the context in the kubeconfig; default: its current one [SLUICE_CONTEXT]")
     parser.add_argument("--listen", help="where health and metrics are served; default: 0.0.0.0:8080 [SLUICE_LISTEN]")
@@ -109,11 +133,15 @@ class _Reader:
             pod_name=self._text("pod_name") or socket.gethostname(),
             controllers=self._controllers(known),
             observe=self._flag("observe", default=False),
-            class_name=self._matching("class_name", _CLASS, "cannot be the name of a class"),
+            class_name=self._class_name(),
             default_class=self._flag("default_class", default=True),
             scope=self._scope(),
             cluster=self._matching("cluster", _CLUSTER, "cannot be the name of a cluster"),
             interruption_queue=self._matching("interruption_queue", _QUEUE, "must be the URL of a queue"),
+            api_servers=self._api_servers(),
+            allow_loopback_queues=self._flag("allow_loopback_queues", default=False),
+            aws_endpoint=self._aws_endpoint(),
+            aws_region=self._environment.get("AWS_REGION") or None,
             origin=self._origin(),
             listen_host=host,
             listen_port=port,
@@ -135,6 +163,26 @@ class _Reader:
         if text is not None and not pattern.fullmatch(text):
             self._problems.append(f"{_flag_of(name)}: {text!r} {complaint}")
         return text
+
+    def _class_name(self) -> str | None:
+        text = self._text("class_name")
+        try:
+            _OPTIONAL_CLASS.validate_python(text)
+        except pydantic.ValidationError:
+            self._problems.append(f"--class-name: {text!r} cannot be the name of a class")
+        return text
+
+    def _api_servers(self) -> tuple[str, ...]:
+        urls = [url.strip() for url in (self._text("api_servers") or "").split(",")]
+        given = tuple(url for url in urls if url)
+        self._problems.extend(f"--api-servers: {url!r} {_NO_URL}" for url in given if not _is_url(url))
+        return given
+
+    def _aws_endpoint(self) -> str | None:
+        url = self._environment.get("AWS_ENDPOINT_URL") or None
+        if url is not None and not _is_url(url):
+            self._problems.append(f"AWS_ENDPOINT_URL: {url!r} {_NO_URL}")
+        return url
 
     def _flag(self, name: str, *, default: bool) -> bool:
         given: bool | None = getattr(self._arguments, name)
@@ -217,6 +265,15 @@ class _Reader:
 
 def _flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = parse.urlsplit(text)
+        has_server = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and has_server and text.isprintable() and " " not in text
 
 
 def _is_number(text: str) -> bool:

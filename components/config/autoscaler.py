@@ -16,7 +16,7 @@ Anything = dict[str, Any]
 Annotations = Annotated[dict[str, str], Field(max_length=64)]
 
 
-TUNING: Final = frozenset({"SLUICE_LOG_LEVEL", "SLUICE_LEASE_SECONDS"})
+TUNING: Final = frozenset({"SLUICE_LOG_LEVEL", "SLUICE_LEASE_SECONDS", "SLUICE_ALLOW_LOOPBACK_QUEUES"})
 """Settings of the runtime that have no key of their own."""
 
 

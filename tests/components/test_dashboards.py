@@ -1,14 +1,21 @@
 """A dashboard and alert rules that speak of metrics the runtime has, where Grafana and Prometheus look for them."""
 
+import dataclasses
 import json
 import re
+from collections import Counter
+from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import prometheus_client.parser
 import pulumi_kubernetes as k8s
 import pytest
 
+from autoscaler import control
+from autoscaler.kube import objects, store
 from autoscaler.runtime import process
+from autoscaler.workers import controller, model
 from components import dashboard_panels, dashboards
 from tests.components import accesses, monitor, places
 
@@ -16,7 +23,14 @@ QUERIES = [
     *(query for panel in dashboard_panels.PANELS for query, _ in panel.queries),
     *(alert.expression for alert in dashboard_panels.ALERTS),
 ]
-SUFFIXES = {"gauge": [""], "counter": ["_total"], "histogram": ["_bucket", "_count", "_sum"]}
+SUFFIXES = {
+    "gauge": [""],
+    "counter": ["_total"],
+    "histogram": ["_bucket", "_count", "_sum"],
+    "summary": ["_count", "_sum"],
+}
+NOBODY: Any = None
+"""A process that is not run asks nobody."""
 
 
 def run(**fields: Any) -> monitor.World:
@@ -32,26 +46,57 @@ def run(**fields: Any) -> monitor.World:
     return monitor.run(program)
 
 
-def known_metrics() -> dict[str, set[str]]:
-    """Name the series of each metric that a process of the runtime has."""
-    nobody: Any = None  # a process that is not run asks nobody
+def scraped(*lives: Any) -> list[prometheus_client.Metric]:
+    """Scrape a process of the runtime that handles these worker pools."""
     around = process.Surroundings(
-        api=nobody, clock=nobody, leadership=nobody, plan=nobody, namespace="ops", identity="sluice"
+        api=NOBODY, clock=NOBODY, leadership=NOBODY, plan=NOBODY, namespace="ops", identity="sluice"
     )
-    scraped = process.Process(around, {}).metrics.render().decode()
-    families = prometheus_client.parser.text_string_to_metric_families(scraped)
+    metrics = process.Process(around, {}).metrics
+    workers = controller.Controller(
+        footing(metrics.measure), class_name=None, namespace=None, open_queues=NOBODY, suffix=NOBODY
+    )
+    workers._lives.update({begun.key: (begun, NOBODY) for begun in lives})
+    return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]
+
+
+def footing(measure: Any) -> control.Footing:
+    """What a controller stands on that is never run."""
+    unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.Footing)}
+    used = {"watch": lambda *_: store.Table[Any](), "feed": lambda _: None, "measure": measure}
+    return control.Footing(**{**unused, **used})
+
+
+def series(families: Iterable[prometheus_client.Metric]) -> dict[str, set[str]]:
+    """Name the series of each metric."""
     return {family.name: {f"{family.name}{suffix}" for suffix in SUFFIXES[family.type]} for family in families}
 
 
 def test_every_metric_named_is_one_that_the_runtime_has() -> None:
     named = {name for query in QUERIES for name in re.findall(r"sluice_\w+", query)}
     assert named
-    assert named <= {series for all_series in known_metrics().values() for series in all_series}
+    assert named <= set().union(*series(scraped()).values())
 
 
 def test_every_metric_of_the_runtime_is_shown() -> None:
     named = {name for query in QUERIES for name in re.findall(r"sluice_\w+", query)}
-    assert [metric for metric, series in known_metrics().items() if not series & named] == []
+    assert [metric for metric, known in series(scraped()).items() if not known & named] == []
+
+
+def test_a_pools_numbers_are_told_apart_by_labels_that_no_scrape_has() -> None:
+    begun = SimpleNamespace(
+        key=objects.Key("jobs", "cloud"),
+        counts=lambda: model.Counts(running=1, pending=1, failed=1, total=3, capacity=1),
+        queue_size=5,
+        polls=Counter(Read=1),
+        poll_seconds=0.1,
+    )
+    samples = [sample for family in scraped(begun) for sample in family.samples if "worker_pool" in sample.name]
+    pool = {"pool_namespace": "jobs", "pool": "cloud"}
+    more = {"sluice_worker_pool_workers": {"phase"}, "sluice_worker_pool_polls_total": {"outcome"}}
+    assert len(samples) == 8
+    for sample in samples:
+        assert sample.labels.items() >= pool.items()
+        assert sample.labels.keys() == pool.keys() | more.get(sample.name, set())
 
 
 def test_every_query_is_about_this_runtime_alone() -> None:

@@ -15,6 +15,7 @@ from components.config.autoscaler import EnvironmentVariable
 from tests.components import accesses, places
 
 QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/test-bench"
+API_SERVER = "https://0123456789abcdef.gr7.eu-west-1.eks.amazonaws.com"
 DIGEST = f"sha256:{'a' * 64}"
 
 
@@ -24,6 +25,7 @@ def surroundings(**autoscaler: Any) -> deployment.Surroundings:
         place=places.place(),
         image="example/sluice:1",
         interruption_queue=QUEUE,
+        api_server=API_SERVER,
     )
 
 
@@ -55,6 +57,8 @@ def test_the_process_understands_what_its_deployment_tells_it() -> None:
     assert (got.namespace, got.pod_name, got.identity) == ("sluice-system", "sluice-abc", "prod-us")
     assert (got.class_name, got.default_class, got.scope, got.observe) == ("heavy", False, "cluster", True)
     assert (got.cluster, got.interruption_queue) == (places.CLUSTER, QUEUE)
+    assert (got.api_servers, got.allow_loopback_queues) == ((API_SERVER,), False)
+    assert (got.aws_endpoint, got.aws_region) == (None, places.place().region)
     assert got.controllers == permissions.CONTROLLERS
     assert isinstance(got.origin, credentials.InCluster)
     assert str(got.origin.directory) == deployment.TOKEN_DIRECTORY
@@ -63,9 +67,21 @@ def test_the_process_understands_what_its_deployment_tells_it() -> None:
 def test_what_is_not_given_is_not_told() -> None:
     around = deployment.Surroundings(config=accesses.config(), place=places.place(), image="i")
     names = {variable["name"] for variable in deployment.environment(around)}
-    assert not names & {"SLUICE_INTERRUPTION_QUEUE", "SLUICE_CLASS_NAME"}
+    assert not names & {"SLUICE_INTERRUPTION_QUEUE", "SLUICE_CLASS_NAME", "SLUICE_API_SERVERS"}
     got = started()
     assert (got.identity, got.class_name, got.default_class, got.scope) == ("sluice", None, True, "namespace")
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        ({}, (None,)),
+        ({"className": "heavy"}, (None, "heavy")),
+        ({"className": "heavy", "defaultClass": False}, ("heavy",)),
+    ],
+)
+def test_the_classes_handled_are_those_of_the_config(fields: dict[str, Any], want: tuple[str | None, ...]) -> None:
+    assert deployment.worker_classes(accesses.config(autoscaler=fields).autoscaler) == want
 
 
 @pytest.mark.accept("G14")

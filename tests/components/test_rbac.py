@@ -17,7 +17,17 @@ SETS = [
     for size in range(len(permissions.CONTROLLERS) + 1)
     for chosen in itertools.combinations(permissions.CONTROLLERS, size)
 ]
+CLASSES = (None, "heavy")
 Right = tuple[str, str, str, str]
+
+
+def made_roles(
+    controllers: Iterable[str] = permissions.CONTROLLERS,
+    *,
+    everywhere: bool = False,
+    classes: tuple[str | None, ...] = CLASSES,
+) -> rbac.RuntimeRoles:
+    return rbac.runtime_roles(controllers, workers_everywhere=everywhere, classes=classes)
 
 
 def rights(rules: Iterable[rbac.Rule]) -> list[Right]:
@@ -43,7 +53,7 @@ def places(roles: rbac.RuntimeRoles) -> dict[Where, tuple[rbac.Rule, ...]]:
 def asked(controllers: Iterable[str], where: Iterable[Where]) -> set[Right]:
     return {
         (rule.group, resource, verb, name)
-        for rule in permissions.kube_rules(controllers)
+        for rule in permissions.kube_rules(controllers, classes=CLASSES)
         if rule.where in where
         for resource in rule.resources
         for verb in rule.verbs
@@ -58,19 +68,21 @@ def test_a_role_grants_what_the_table_says_and_nothing_else(
     controllers: tuple[str, ...],
     everywhere: bool,  # noqa: FBT001
 ) -> None:
-    made = places(rbac.runtime_roles(controllers, workers_everywhere=everywhere))
+    made = places(made_roles(controllers, everywhere=everywhere))
     in_cluster = asked(controllers, {Where.CLUSTER} | ({Where.WORKER_SCOPE} if everywhere else set()))
     in_own = asked(controllers, {Where.OWN_NAMESPACE} | (set() if everywhere else {Where.WORKER_SCOPE}))
     assert set(rights(made[Where.CLUSTER])) == in_cluster
     assert set(rights(made[Where.OWN_NAMESPACE])) == in_own - in_cluster
     assert set(rights(made[Where.SECRET_NAMESPACES])) == asked(controllers, {Where.SECRET_NAMESPACES})
-    assert set(rights(made[Where.KUBE_SYSTEM])) == asked(controllers, {Where.KUBE_SYSTEM})
+    assert set(rights(made[Where.KUBE_SYSTEM])) == asked(
+        controllers, {Where.KUBE_SYSTEM} | ({Where.WORKER_LEASES} if everywhere else set())
+    )
 
 
 @pytest.mark.accept("S6")
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_no_role_holds_a_wildcard_or_says_a_thing_twice(everywhere: bool) -> None:  # noqa: FBT001
-    roles = rbac.runtime_roles(permissions.CONTROLLERS, workers_everywhere=everywhere)
+    roles = made_roles(everywhere=everywhere)
     groups = [*places(roles).values(), *(role.rules for role in rbac.people_roles().values())]
     for rules in groups:
         granted = rights(rules)
@@ -81,12 +93,11 @@ def test_no_role_holds_a_wildcard_or_says_a_thing_twice(everywhere: bool) -> Non
 
 @given(st.permutations(permissions.CONTROLLERS))
 def test_the_order_of_controllers_does_not_matter(controllers: list[str]) -> None:
-    want = rbac.runtime_roles(permissions.CONTROLLERS, workers_everywhere=False)
-    assert rbac.runtime_roles(controllers, workers_everywhere=False) == want
+    assert made_roles(controllers) == made_roles()
 
 
 def test_rules_are_few_sorted_and_as_kubernetes_writes_them() -> None:
-    roles = rbac.runtime_roles([], workers_everywhere=False)
+    roles = made_roles([])
     assert roles.cluster == (
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
         {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list"]},
@@ -101,16 +112,31 @@ def test_worker_pools_are_a_matter_of_the_own_namespace_unless_the_scope_is_the_
     def about_pools(rules: tuple[rbac.Rule, ...]) -> bool:
         return any("workerpools" in rule["resources"] for rule in rules)
 
-    narrow = rbac.runtime_roles(permissions.CONTROLLERS, workers_everywhere=False)
-    wide = rbac.runtime_roles(permissions.CONTROLLERS, workers_everywhere=True)
+    narrow, wide = made_roles(), made_roles(everywhere=True)
     assert (about_pools(narrow.cluster), about_pools(narrow.own_namespace)) == (False, True)
     assert (about_pools(wide.cluster), about_pools(wide.own_namespace)) == (True, False)
     assert ("sluice.dev", "scopes", "watch", "") in rights(narrow.cluster)
 
 
 def test_the_foreign_autoscalers_lease_is_read_by_name() -> None:
-    roles = rbac.runtime_roles(["capacity"], workers_everywhere=False)
+    roles = made_roles(["capacity"])
     assert rights(roles.kube_system) == [("coordination.k8s.io", "leases", "get", "cluster-autoscaler")]
+
+
+@pytest.mark.accept("S6")
+def test_operators_of_the_whole_cluster_meet_on_leases_of_their_classes_alone() -> None:
+    roles = made_roles(["workers"], everywhere=True, classes=("heavy",))
+    group = "coordination.k8s.io"
+    assert set(rights(roles.kube_system)) == {
+        (group, "leases", "create", ""),
+        (group, "leases", "get", "sluice-workers.heavy"),
+        (group, "leases", "patch", "sluice-workers.heavy"),
+    }
+    assert not [right for right in rights(roles.cluster) if right[1] == "leases"]
+
+
+def test_an_operator_of_one_namespace_has_no_rights_in_kubernetes_own() -> None:
+    assert made_roles(["workers"]).kube_system == ()
 
 
 def test_whoever_views_a_namespace_sees_all_kinds_and_changes_none() -> None:

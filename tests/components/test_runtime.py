@@ -4,6 +4,7 @@ import base64
 import functools
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pulumi_kubernetes as k8s
@@ -320,7 +321,9 @@ def test_a_namespace_that_the_stack_does_not_know_is_not_waited_for() -> None:
 def test_worker_pools_are_handled_in_the_namespace_by_a_role_or_everywhere_by_a_cluster_role(scope: str) -> None:
     chosen = config(scope=scope)
     world = run(chosen)
-    want = rbac.runtime_roles(("workers", "admission", "machines", "capacity"), workers_everywhere=scope == "cluster")
+    want = rbac.runtime_roles(
+        ("workers", "admission", "machines", "capacity"), workers_everywhere=scope == "cluster", classes=[None]
+    )
     assert world.one(":ClusterRole", "r").inputs["rules"] == list(want.cluster)
     assert world.one(":Role", "r.sluice-system/sluice").inputs["rules"] == list(want.own_namespace)
     assert world.one(":Role", "r.kube-system/sluice").inputs["rules"] == list(want.kube_system)
@@ -328,6 +331,33 @@ def test_worker_pools_are_handled_in_the_namespace_by_a_role_or_everywhere_by_a_
     text = json.dumps(world.one(":ClusterRole", "r").inputs["rules"])
     assert ("workerpools" in text) == (scope == "cluster")
     assert "instancepools" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        ({"scope": "cluster"}, {"sluice-workers"}),
+        ({"scope": "cluster", "className": "heavy"}, {"sluice-workers", "sluice-workers.heavy"}),
+        ({"scope": "cluster", "className": "heavy", "defaultClass": False}, {"sluice-workers.heavy"}),
+        ({"scope": "namespace", "className": "heavy"}, set()),
+    ],
+)
+def test_in_kube_system_only_the_leases_of_the_operators_classes_are_its_own(
+    fields: dict[str, Any], want: set[str]
+) -> None:
+    rules = run(config(**fields)).one(":Role", "r.kube-system/sluice").inputs["rules"]
+    named = {name for rule in rules for name in rule.get("resourceNames", ())}
+    assert named == {"cluster-autoscaler", *want}
+    unnamed = [rule["verbs"] for rule in rules if "resourceNames" not in rule]
+    assert unnamed == ([["create"]] if want else [])
+
+
+def test_the_runtime_knows_its_clusters_own_endpoint_where_the_stack_does() -> None:
+    def joined() -> cluster.Access:
+        return replace(accesses.of_eks(), endpoint="https://api.example:6443")
+
+    assert variables(run(access=joined))["SLUICE_API_SERVERS"] == "https://api.example:6443"
+    assert "SLUICE_API_SERVERS" not in variables(run())
 
 
 def test_every_binding_binds_the_runtimes_account_to_its_own_role() -> None:

@@ -37,6 +37,42 @@ _URL = r"^[Hh][Tt][Tt][Pp][Ss]?://([^/?#@]*@)?([^\[\]/?#:@]+|\[[0-9a-fA-F:.]+\])
 """An absolute URL with a host, and a port that can be one. A user name is refused by a rule of its own."""
 
 
+_HEADER = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
+_FRAMING = "(?i)^(connection|content-length|expect|host|te|trailer|transfer-encoding|upgrade)$"
+_IS_HEADER = f"self.matches({cel_string(_HEADER)}) && !self.matches('{_FRAMING}')"
+_HEADER_FORM = "must be the name of an HTTP header such as X-Api-Key, and none of those that say how a request is sent"
+_FORMAT = r"^[ -~]*\{key\}[ -~]*$"
+_FORMAT_FORM = "must be one line of printable ASCII with {key} in it, such as Bearer {key}"
+_PATH = r"^[^.]+(\.[^.]+)*$"
+_PATH_FORM = "must be names with dots between them, such as queue.length"
+
+
+def _header(value: str) -> str:
+    if not re.fullmatch(_HEADER, value) or re.fullmatch(_FRAMING, value):
+        raise ValueError(_HEADER_FORM)
+    return value
+
+
+def _header_format(value: str) -> str:
+    if not re.fullmatch(_FORMAT, value):
+        raise ValueError(_FORMAT_FORM)
+    return value
+
+
+def _path(value: str) -> str:
+    if not re.fullmatch(_PATH, value):
+        raise ValueError(_PATH_FORM)
+    return value
+
+
+def _for_http(field: str) -> Rule:
+    return Rule(
+        expression=f"self.type == 'http' || !has(self.{field})",
+        message=f"{field} must be left out where type is not http",
+        field=f".{field}",
+    )
+
+
 class SourceType(StrEnum):
     HTTP = "http"
     SQS = "sqs"
@@ -63,6 +99,7 @@ class QueueSource(Model):
                 message="query must be given where type is prometheus, and left out otherwise",
                 field=".query",
             ),
+            *(_for_http(field) for field in ("header", "headerFormat", "field")),
         )
     )
 
@@ -88,7 +125,52 @@ class QueueSource(Model):
     """URL of the job queue: the page that tells its length, the SQS queue, or the Prometheus server.
     A host without dots is a Service in the pool's own namespace."""
     secret_name: DnsName | None = None
-    """Secret in the pool's namespace whose key `ApiKey` is sent with each request. Absent: no credentials are sent."""
+    """Secret in the pool's namespace whose key `ApiKey` is sent with each request. Absent: no credentials are sent.
+    Its key `ca.crt`, if there is one, holds the certificates that an https server is checked against, instead of the
+    well-known authorities. For type sqs, `ApiKey` is the secret access key, `AccessKeyId` the access key that belongs
+    to it, and `SessionToken` goes with temporary ones; absent: the runtime asks with its own role."""
+    header: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=128,
+                json_schema_extra=rules(Rule(expression=_IS_HEADER, message=_HEADER_FORM)),
+            ),
+            AfterValidator(_header),
+        ]
+        | None
+    ) = None
+    """The HTTP header that carries the key. For type http only. Default: Authorization."""
+    header_format: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=256,
+                json_schema_extra=rules(
+                    Rule(expression=f"self.matches({cel_string(_FORMAT)})", message=_FORMAT_FORM),
+                ),
+            ),
+            AfterValidator(_header_format),
+        ]
+        | None
+    ) = None
+    """What stands in that header, with `{key}` in the place of the key. For type http only. Default: Apikey {key}."""
+    field: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=256,
+                json_schema_extra=rules(Rule(expression=f"self.matches({cel_string(_PATH)})", message=_PATH_FORM)),
+            ),
+            AfterValidator(_path),
+        ]
+        | None
+    ) = None
+    """Where in a JSON answer the number stands: names, and places in lists counted from 0, with dots between them.
+    For type http only. Absent: the whole answer is the number."""
     query: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     """The instant query whose single value is the queue's length. For type prometheus only."""
 

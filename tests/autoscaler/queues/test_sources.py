@@ -1,7 +1,9 @@
 """A pool's source becomes the right queue, with its own Secret as it is now."""
 
 import asyncio
+import re
 
+import pydantic
 import pytest
 
 from autoscaler.api.resources import worker_pools
@@ -77,11 +79,47 @@ def test_a_pool_that_names_no_secret_sends_none() -> None:
 
 def test_header_format_and_field_can_be_chosen_and_the_authority_is_handed_on() -> None:
     fake = contract.FakeWeb(page=web.Page(status=200, body=b'{"queue":{"length":3}}'))
-    shape = http.Shape(header="X-Key", header_format="{key}", field="queue.length")
+    source = contract.source(header="X-Key", headerFormat="{key}", field="queue.length")
     secret = {**contract.SECRET, "ca.crt": b"pem"}
-    queue = shared(fake).queue(contract.source(), namespace="jobs", secret=secret, shape=shape)
+    queue = shared(fake).queue(source, namespace="jobs", secret=secret)
     assert asyncio.run(queue.length()) == 3
     assert fake.asked[0][1:] == ({"X-Key": contract.KEY}, b"pem")
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        ({"header": "X-Key"}, {"X-Key": f"Apikey {contract.KEY}"}),
+        ({"headerFormat": "Bearer {key}"}, {"Authorization": f"Bearer {contract.KEY}"}),
+    ],
+)
+def test_what_is_not_chosen_has_its_default(given: dict[str, str], want: dict[str, str]) -> None:
+    fake = contract.FakeWeb()
+    asyncio.run(shared(fake).queue(contract.source(**given), namespace="jobs", secret=contract.SECRET).length())
+    assert fake.asked[0][1] == want
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        ({"header": "Host"}, "how a request is sent"),
+        ({"header": "X-Key\n"}, "name of an HTTP header"),
+        ({"headerFormat": "Bearer"}, "with {key} in it"),
+        ({"headerFormat": "{key}\n"}, "one line"),
+        ({"field": "a..b"}, "dots between"),
+    ],
+)
+def test_a_source_that_makes_no_sense_is_refused_before_it_reaches_an_api_server(
+    given: dict[str, str], want: str
+) -> None:
+    with pytest.raises(pydantic.ValidationError, match=re.escape(want)):
+        contract.source(**given)
+
+
+def test_the_api_tells_the_defaults_that_are_used() -> None:
+    fields = worker_pools.QueueSource.model_fields
+    assert f"Default: {http.DEFAULT.header}." in str(fields["header"].description)
+    assert f"Default: {http.DEFAULT.header_format}." in str(fields["header_format"].description)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ def test_sensible_defaults() -> None:
     assert (got.identity, got.pod_name) == (socket.gethostname(), socket.gethostname())
     assert (got.class_name, got.default_class, got.scope) == (None, True, permissions.WorkerScope.NAMESPACE)
     assert (got.cluster, got.interruption_queue) == (None, None)
+    assert (got.api_servers, got.allow_loopback_queues) == ((), False)
+    assert (got.aws_endpoint, got.aws_region) == (None, None)
 
 
 def test_a_flag_wins_over_its_variable() -> None:
@@ -104,12 +106,46 @@ def test_everything_that_a_deployment_tells_arrives() -> None:
         "SLUICE_SCOPE": "cluster",
         "SLUICE_CLUSTER": "prod-bench",
         "SLUICE_INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/123456789012/prod-bench",
+        "SLUICE_API_SERVERS": "https://api.example:6443, https://[fd00::1], ",
+        "SLUICE_ALLOW_LOOPBACK_QUEUES": "true",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:5000",
+        "AWS_REGION": "eu-west-1",
     }
     got = read(environment=environment)
     assert (got.identity, got.pod_name, got.class_name) == ("prod-us", "sluice-7d9f-x2x", "heavy")
     assert (got.default_class, got.scope) == (False, permissions.WorkerScope.CLUSTER)
     assert got.cluster == "prod-bench"
     assert got.interruption_queue == environment["SLUICE_INTERRUPTION_QUEUE"]
+    assert got.api_servers == ("https://api.example:6443", "https://[fd00::1]")
+    assert got.allow_loopback_queues
+    assert (got.aws_endpoint, got.aws_region) == ("http://127.0.0.1:5000", "eu-west-1")
+
+
+def test_queues_on_this_machine_and_api_servers_have_flags() -> None:
+    got = read("--allow-loopback-queues", "--api-servers", "https://a.example,https://b.example")
+    assert got.allow_loopback_queues
+    assert got.api_servers == ("https://a.example", "https://b.example")
+
+
+@pytest.mark.parametrize("name", ["Heavy", "a_b", "a..b", "-a", "a\n", "a" * 254])
+def test_a_class_that_no_pool_can_name_is_refused(name: str) -> None:
+    assert complaint("--class-name=" + name, "--no-default-class") == (
+        f"--class-name: {name!r} cannot be the name of a class"
+    )
+
+
+@pytest.mark.parametrize("name", ["heavy", "heavy.batch", "a" * 253])
+def test_a_class_that_a_pool_can_name_is_taken(name: str) -> None:
+    assert read("--class-name", name).class_name == name
+
+
+@pytest.mark.parametrize(
+    "url", ["api.example", "ftp://api.example", "https://", "https://a:x", "https://a:0", "https://a b", "https://[x"]
+)
+def test_a_server_that_has_no_url_is_refused(url: str) -> None:
+    why = f"{url!r} must be a URL with http or https and a host"
+    assert complaint("--api-servers", f"https://ok.example,{url}") == f"--api-servers: {why}"
+    assert complaint(AWS_ENDPOINT_URL=url) == f"AWS_ENDPOINT_URL: {why}"
 
 
 @pytest.mark.accept("W3")

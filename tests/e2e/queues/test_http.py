@@ -13,7 +13,7 @@ import yarl
 from aiohttp.abc import ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-from autoscaler.queues import endpoints, http, port, sources, web
+from autoscaler.queues import endpoints, port, sources, web
 from tests.autoscaler.queues import contract
 from tests.e2e.queues import servers
 from tools.local import certificates
@@ -65,8 +65,8 @@ async def opened(
     assert {task for task in asyncio.all_tasks() - before if "servers" not in repr(task)} == set()
 
 
-def queue(shared: sources.Sources, url: str, shape: http.Shape = http.DEFAULT) -> port.Queue:
-    return shared.queue(contract.source(endpoint=url), namespace="jobs", secret=contract.SECRET, shape=shape)
+def queue(shared: sources.Sources, url: str) -> port.Queue:
+    return shared.queue(contract.source(endpoint=url), namespace="jobs", secret=contract.SECRET)
 
 
 @contextlib.asynccontextmanager
