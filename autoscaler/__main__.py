@@ -3,13 +3,10 @@
 import argparse
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from autoscaler.api import crds, manifests, policies, resources, version
-from autoscaler.runtime import process, run, settings
-
-CONTROLLERS: Mapping[str, process.Registration] = {}
-"""The controllers of this version, by the name that --controllers takes."""
+from autoscaler.runtime import assembly, run, settings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         help="run the controllers",
         description="Run the controllers until SIGTERM. A flag may be given as the environment variable in brackets.",
     )
-    settings.add_arguments(run_command, tuple(CONTROLLERS))
+    settings.add_arguments(run_command, assembly.CONTROLLERS)
     crds_command = commands.add_parser(
         "crds",
         help="print the custom resource definitions as YAML",
@@ -55,11 +52,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        chosen = settings.read(arguments, tuple(CONTROLLERS))
+        chosen = settings.read(arguments, assembly.CONTROLLERS)
     except settings.SettingsError as error:
         print(f"cannot run:\n{error}", file=sys.stderr)
         return 2
-    return run.run(chosen, CONTROLLERS)
+    return run.run(chosen, assembly.registrations(chosen))
 
 
 def _crds(kind: str | None) -> list[manifests.Manifest]:

@@ -29,6 +29,11 @@ class Client:
         """Read the credentials and return a client; nothing is sent yet."""
         return cls(await credentials.Credentials.load(origin), connections=connections)
 
+    @property
+    def server(self) -> str:
+        """Return the API server's URL."""
+        return self._credentials.server
+
     async def send(self, request: port.Request) -> port.Response:
         """Send one request; a token that the server refuses is read again, once."""
         try:

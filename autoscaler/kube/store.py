@@ -24,10 +24,6 @@ class Unreadable(NamedTuple):
     problem: str
 
 
-def _ignore(unreadable: Unreadable) -> None:
-    del unreadable
-
-
 class Index(Generic[K, T]):
     """The objects of a table by something other than their key."""
 
@@ -74,7 +70,8 @@ class Table(Generic[T]):
         """How far the list or the watch has come."""
         self.unreadable: dict[Key, Unreadable] = {}
         """Objects that we cannot make sense of. They are in no index."""
-        self.on_unreadable: Callable[[Unreadable], None] = _ignore
+        self.on_unreadable: list[Callable[[Unreadable], None]] = []
+        """Called for each object that is put aside."""
         self._objects: dict[Key, T] = {}
         self._deleted: dict[str, None] = {}
         self._indexes: dict[Callable[[T], Collection[Any]], Index[Any, T]] = {}
@@ -141,13 +138,13 @@ class Table(Generic[T]):
         self.synced = True
         self.unreadable = {found.meta.key: found for found in aside}
         for found in self.unreadable.values():
-            self.on_unreadable(found)
+            self._tell_unreadable(found)
 
     def put_aside(self, meta: Meta, problem: str) -> None:
         """Remember an object that cannot be read, and why, instead of what we knew of it."""
         self.gone(meta)
         self.unreadable[meta.key] = Unreadable(meta, problem)
-        self.on_unreadable(self.unreadable[meta.key])
+        self._tell_unreadable(self.unreadable[meta.key])
 
     def forget(self) -> None:
         """Drop everything: the cluster's history began anew, and its versions say nothing about ours."""
@@ -190,6 +187,10 @@ class Table(Generic[T]):
             return
         self.unreadable.pop(key, None)
         self._change(known, stored)
+
+    def _tell_unreadable(self, found: Unreadable) -> None:
+        for tell in self.on_unreadable:
+            tell(found)
 
     def _change(self, old: T | None, new: T | None) -> None:
         self._snapshot = None

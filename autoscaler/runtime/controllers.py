@@ -1,39 +1,18 @@
-"""What a controller is to the runtime, and what the runtime gives it to stand on."""
+"""What the runtime gives controllers to stand on: plans without holding up the loop, and one watch per kind."""
 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from autoscaler import clock
-from autoscaler.kube import events, kinds, objects, reflector, store, writer
+from autoscaler.kube import kinds, objects, reflector, store
 
 T = TypeVar("T", bound=objects.Stored)
 R = TypeVar("R")
-Dirty = frozenset[tuple[str, objects.Key]]
-"""What changed since the last cycle: kinds and keys. After a long wait, everything there is instead."""
-
-
-class Controller(Protocol):
-    """One of the things that the runtime does."""
-
-    def reconcile(self, dirty: Dirty) -> Coroutine[Any, Any, float | None]:
-        """Bring the cluster one step closer to what it should be.
-
-        Return when, in seconds since the epoch, time alone will change the answer; None if it will not.
-        """
-        ...
-
-
-class Planner(Protocol):
-    """Runs a pure function without holding up the loop."""
-
-    async def __call__(self, function: Callable[..., R], *arguments: Any) -> R: ...  # noqa: ANN401  # any function's
 
 
 async def in_thread(function: Callable[..., R], *arguments: Any) -> R:  # noqa: ANN401
@@ -70,18 +49,6 @@ async def inline(function: Callable[..., R], *arguments: Any) -> R:  # noqa: ANN
     return function(*arguments)
 
 
-class Source(Protocol):
-    """Something that feeds a controller with what happens outside: a watch, a queue, a cloud."""
-
-    async def run(self) -> None:
-        """Go on until cancelled."""
-        ...
-
-    def unsynced(self) -> str | None:
-        """Return what is still missing before anything may be decided; None if nothing is."""
-        ...
-
-
 class Watches:
     """The watches of this process: one for each kind and namespace, however many controllers read it."""
 
@@ -102,22 +69,3 @@ class Watches:
             self._tables[place] = store.Table()
             self.reflectors[place] = self._start(resource, self._tables[place], decode, namespace=namespace)
         return self._tables[place]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Footing:
-    """What a controller stands on."""
-
-    clock: clock.Clock
-    writer: writer.Writer
-    recorder: events.Recorder
-    plan: Planner
-    watch: Callable[..., store.Table[Any]]
-    """`watch(resource, decode, namespace=None)`: the table of a kind; its changes wake the controller."""
-    feed: Callable[[Source], None]
-    """Run a source for as long as the controller runs."""
-    wake: Callable[[str, objects.Key], None]
-    """Wake the controller, saying what for."""
-
-
-Build = Callable[[Footing], Controller]

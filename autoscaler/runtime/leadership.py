@@ -6,7 +6,8 @@ In a simulation they are held in the one loop there is.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import structlog
@@ -142,10 +143,29 @@ class InThread:
             await self._inner.stop(release=self._release)
 
 
-def elector_maker(time: clock.Clock, *, namespace: str, identity: str, terms: election.Terms) -> MakeElector:
-    """Return how this process makes its electors."""
+def holder_of(identity: str, pod_name: str, token: str) -> str:
+    """Name one process: replicas share an identity, and a restarted container has its pod's name."""
+    return f"{identity}_{pod_name}_{token}"
+
+
+def identity_of(holder: str) -> str:
+    """Return the identity that a holder acts under: replicas of one runtime share it."""
+    return holder.rsplit("_", 2)[0]
+
+
+def elector_maker(
+    time: clock.Clock,
+    *,
+    namespace: str,
+    identity: str,
+    terms: election.Terms,
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+) -> MakeElector:
+    """Return how this process makes its electors; `elsewhere` names the Leases of other namespaces."""
 
     def make(api: port.Api, name: str) -> election.Elector:
-        return election.Elector(api, time, namespace=namespace, name=name, identity=identity, terms=terms)
+        return election.Elector(
+            api, time, namespace=elsewhere.get(name, namespace), name=name, identity=identity, terms=terms
+        )
 
     return make

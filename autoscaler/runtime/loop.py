@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import structlog
 
-from autoscaler import clock
+from autoscaler import clock, control
 from autoscaler.kube import objects, store, writer
-from autoscaler.runtime import controllers, fence, telemetry
+from autoscaler.runtime import fence, telemetry
 
 log = structlog.get_logger()
 DIRTY_MAX: Final = 100_000
@@ -52,7 +52,7 @@ class Runner:
         pace: Pace = DEFAULT_PACE,
     ) -> None:
         self.name = name
-        self.sources: list[controllers.Source] = []
+        self.sources: list[control.Source] = []
         self.tables: list[tuple[str, store.Table[Any]]] = []
         self._time = time
         self._gate = gate
@@ -80,7 +80,13 @@ class Runner:
         """Return how long the oldest change has waited for a cycle."""
         return 0.0 if self._dirty_since is None else self._time.monotonic() - self._dirty_since
 
-    async def run(self, controller: controllers.Controller) -> None:
+    def held_back(self) -> str | None:
+        """Return why no cycle may start now: something is not synced, or we may not act; None if it may."""
+        missing = next((missing for source in self.sources if (missing := source.unsynced())), None)
+        closed = self._gate.closed()
+        return missing or (str(closed) if closed not in (None, fence.Closed.OBSERVING) else None)
+
+    async def run(self, controller: control.Controller) -> None:
         """Run cycles until cancelled."""
         await self._until_open()
         await self._cycle(controller)
@@ -90,7 +96,7 @@ class Runner:
             await self._until_open()
             await self._cycle(controller)
 
-    async def _cycle(self, controller: controllers.Controller) -> None:
+    async def _cycle(self, controller: control.Controller) -> None:
         dirty, since = frozenset(self._dirty | self._everything()), self._dirty_since
         self._dirty.clear()
         self._dirty_since = None
@@ -125,7 +131,7 @@ class Runner:
         now = self._time.now()
         return wake_at if wake_at is None or wake_at > now else now + self._pace.again_seconds
 
-    def _again(self, dirty: controllers.Dirty, since: float | None, wake_at: float) -> None:
+    def _again(self, dirty: control.Dirty, since: float | None, wake_at: float) -> None:
         self._dirty |= dirty
         self._dirty_since = since if since is not None else self._dirty_since
         self._wake_at = wake_at
@@ -169,11 +175,7 @@ class Runner:
         """Wait until everything is synced and we may act; say once what is missing."""
         pause, longest = _OPEN_CHECK_SECONDS
         while True:
-            missing = next((missing for source in self.sources if (missing := source.unsynced())), None)
-            closed = self._gate.closed()
-            if closed is fence.Closed.OBSERVING:
-                closed = None
-            reason = missing or (str(closed) if closed else None)
+            reason = self.held_back()
             if reason != self._told:
                 self._told = reason
                 log.info("waiting" if reason else "acting", controller=self.name, reason=reason)

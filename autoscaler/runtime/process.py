@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 from prometheus_client import core
 
-from autoscaler import clock
+from autoscaler import clock, control
 from autoscaler.api import keys
 from autoscaler.kube import events, kinds, objects, port, reflector, store, writer
 from autoscaler.runtime import compatibility, controllers, fence, leadership, loop, telemetry, unreadable
@@ -21,7 +21,12 @@ from autoscaler.runtime import compatibility, controllers, fence, leadership, lo
 log = structlog.get_logger()
 CHECK_SECONDS: Final = 2.0
 SOURCE_PAUSE_SECONDS: Final = 5.0
+RIVAL_SECONDS: Final = 10.0
 _SERVER_ERROR: Final = 500
+_RIVAL_ADVICE: Final = (
+    "another operator does this work, so this one does not: give them different classes or scopes, "
+    "let only one of them handle pools without a class, or remove one"
+)
 GRACE_SECONDS: Final = 10.0
 """How long a cycle may go on after we were told to stop."""
 
@@ -31,7 +36,9 @@ class Registration:
     """A controller of this process: the Lease it acts under, and how it is made."""
 
     lease: str
-    build: controllers.Build
+    build: control.Build
+    lease_namespace: str | None = None
+    """Where the Lease is; None: in the runtime's own namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +48,12 @@ class Surroundings:
     api: port.Api
     clock: clock.Clock
     leadership: leadership.Leadership
-    plan: controllers.Planner
+    plan: control.Planner
     namespace: str
     identity: str
     observe: bool = False
+    api_server: str = "https://kubernetes.default.svc"
+    """The API server's URL."""
 
 
 class Process:
@@ -108,6 +117,7 @@ class Process:
             self._spawn(f"watch {place[0]} {place[1] or ''}", watched.run())
         for lease in leases:
             self._spawn(f"events {lease}", self._recorder(lease).run())
+        self._spawn("rivals", self._watch_rivals())
         try:
             for name, run in cycles.items():
                 self._spawn(f"controller {name}", run)
@@ -136,6 +146,27 @@ class Process:
         await self._around.leadership.stop(release=all(drained))
         log.info("stopped")
 
+    async def _watch_rivals(self) -> None:
+        """Say when a Lease of ours is held by another operator: it would do our work, and we stand by for nothing."""
+        told: dict[str, str] = {}
+        while True:
+            await asyncio.sleep(RIVAL_SECONDS)
+            rivals = self._rivals()
+            for lease, holder in rivals.items():
+                if told.get(lease) != holder:
+                    log.warning("rival_operator", lease=lease, holder=holder, advice=_RIVAL_ADVICE)
+            told = rivals
+
+    def _rivals(self) -> dict[str, str]:
+        """Return who holds our Leases without being a replica of ours, by Lease."""
+        around = self._around
+        holders = {each.lease: around.leadership.holder(each.lease) for each in self._registrations.values()}
+        return {
+            lease: holder
+            for lease, holder in holders.items()
+            if holder and leadership.identity_of(holder) != around.identity
+        }
+
     def _start(self, name: str, registration: Registration) -> Any:  # noqa: ANN401  # a coroutine
         runner = self._runner(name, registration.lease)
         return runner.run(registration.build(self._footing(runner, registration.lease)))
@@ -151,15 +182,20 @@ class Process:
         self._runners[name] = runner
         return runner
 
-    def _footing(self, runner: loop.Runner, lease: str) -> controllers.Footing:
-        return controllers.Footing(
+    def _footing(self, runner: loop.Runner, lease: str) -> control.Footing:
+        return control.Footing(
             clock=self._around.clock,
+            identity=self._around.identity,
+            api=self._around.api,
+            api_server=self._around.api_server,
             writer=self._writer(lease),
             recorder=self._recorder(lease),
             plan=self._around.plan,
             watch=self._watcher(runner, lease),
             feed=lambda source: self._feed(runner, source),
             wake=runner.wake,
+            held_back=runner.held_back,
+            measure=self.metrics.measure,
         )
 
     def _watcher(self, runner: loop.Runner, lease: str) -> Callable[..., store.Table[Any]]:
@@ -177,11 +213,11 @@ class Process:
 
         return watch
 
-    def _feed(self, runner: loop.Runner, source: controllers.Source) -> None:
+    def _feed(self, runner: loop.Runner, source: control.Source) -> None:
         runner.sources.append(source)
         self._spawn(f"source {runner.name} {len(runner.sources)}", self._keep_running(runner.name, source))
 
-    async def _keep_running(self, name: str, source: controllers.Source) -> None:
+    async def _keep_running(self, name: str, source: control.Source) -> None:
         """Run a source; one that fails or ends is told of and started again, and the others go on."""
         while True:
             try:
@@ -217,7 +253,7 @@ class Process:
         own = self._namespaces.get(objects.Key("", self._around.namespace))
         return own is not None and own.meta.annotations.get(keys.PAUSED) == "true"
 
-    def _sources(self) -> Iterable[controllers.Source]:
+    def _sources(self) -> Iterable[control.Source]:
         own = _Synced(self._watches.reflectors, kinds.NAMESPACES, None, self._namespaces)
         return [own, *(source for runner in self._runners.values() for source in runner.sources)]
 
@@ -234,6 +270,11 @@ class Process:
             "sluice_leader",
             "Whether this replica acts under a Lease.",
             [({"lease": lease}, float(around.leadership.remaining(lease) > 0)) for lease in sorted(leases)],
+        )
+        yield telemetry.gauge(
+            "sluice_rival_operator",
+            "1 while a Lease of ours is held by another operator.",
+            [({"lease": lease, "holder": holder}, 1.0) for lease, holder in sorted(self._rivals().items())],
         )
         yield telemetry.gauge(
             "sluice_queue_age_seconds",

@@ -15,11 +15,11 @@ from autoscaler.runtime import compatibility, controllers, http, leadership, pro
 log = structlog.get_logger()
 
 
-def run(chosen: settings.Settings, known: Mapping[str, process.Registration]) -> int:
-    """Run until told to stop; return the exit code."""
+def run(chosen: settings.Settings, registrations: Mapping[str, process.Registration]) -> int:
+    """Run these controllers until told to stop; return the exit code."""
     telemetry.configure_logging(chosen.log_level)
     try:
-        asyncio.run(_run(chosen, {name: known[name] for name in chosen.controllers}))
+        asyncio.run(_run(chosen, registrations))
     except (credentials.CredentialsError, compatibility.IncompatibleError, port.KubeError) as error:
         log.error("cannot_run", error=str(error))  # noqa: TRY400  # the message says it all
         return 1
@@ -28,9 +28,13 @@ def run(chosen: settings.Settings, known: Mapping[str, process.Registration]) ->
 
 async def _run(chosen: settings.Settings, registrations: Mapping[str, process.Registration]) -> None:
     time = clock.SystemClock()
-    # Replicas share an identity, and a restarted container its pod's name, but only one process holds a Lease.
-    holder = f"{chosen.identity}_{chosen.pod_name}_{secrets.token_hex(4)}"
-    make = leadership.elector_maker(time, namespace=chosen.namespace, identity=holder, terms=chosen.terms)
+    make = leadership.elector_maker(
+        time,
+        namespace=chosen.namespace,
+        identity=leadership.holder_of(chosen.identity, chosen.pod_name, secrets.token_hex(4)),
+        terms=chosen.terms,
+        elsewhere={each.lease: each.lease_namespace for each in registrations.values() if each.lease_namespace},
+    )
     async with contextlib.aclosing(await client.Client.connect(chosen.origin)) as api:
         around = process.Surroundings(
             api=api,
@@ -40,6 +44,7 @@ async def _run(chosen: settings.Settings, registrations: Mapping[str, process.Re
             namespace=chosen.namespace,
             identity=chosen.identity,
             observe=chosen.observe,
+            api_server=api.server,
         )
         running = process.Process(around, registrations)
         async with http.serve(running, chosen.listen_host, chosen.listen_port):

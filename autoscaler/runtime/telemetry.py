@@ -12,6 +12,7 @@ import prometheus_client
 import structlog
 from prometheus_client import core, registry
 
+from autoscaler import control
 from autoscaler.api import version
 
 BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -51,6 +52,7 @@ class Metrics(registry.Collector):
             {"version": version.VERSION}
         )
         self._collects: list[Collect] = []
+        self._measures: list[control.Measure] = []
         self.registry.register(self)
 
     def cycle(self, controller: str, outcome: str, seconds: float) -> None:
@@ -61,14 +63,38 @@ class Metrics(registry.Collector):
         """Ask this for metrics at each scrape."""
         self._collects.append(collect)
 
+    def measure(self, measure: control.Measure) -> None:
+        """Ask this for a controller's numbers at each scrape; those of one name from several become one metric."""
+        self._measures.append(measure)
+
     def collect(self) -> Iterator[core.Metric]:
         """Gather what was added."""
         for collect in self._collects:
             yield from collect()
+        yield from _joined(metric for measure in self._measures for metric in measure())
 
     def render(self) -> bytes:
         """Write all metrics in Prometheus' text format."""
         return prometheus_client.generate_latest(self.registry)
+
+
+def _joined(measured: Iterable[control.Metric]) -> Iterable[core.Metric]:
+    made: dict[str, core.Metric] = {}
+    for metric in measured:
+        family = made.setdefault(metric.name, core.Metric(metric.name, metric.text, metric.type))
+        for sample in metric.samples:
+            family.add_sample(_sample_name(metric, sample), dict(sample.labels), sample.value)
+    return made.values()
+
+
+def _sample_name(metric: control.Metric, sample: control.Sample) -> str:
+    match metric.type:
+        case control.MetricType.GAUGE:
+            return metric.name
+        case control.MetricType.COUNTER:
+            return f"{metric.name}_total"
+        case control.MetricType.SUMMARY:
+            return f"{metric.name}_{sample.part}"
 
 
 def gauge(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> core.Metric:

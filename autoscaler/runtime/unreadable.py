@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import structlog
 
-from autoscaler import clock
+from autoscaler import clock, control
 from autoscaler.api import version
 from autoscaler.kube import events, kinds, objects, port, store, writer
-from autoscaler.runtime import controllers
 
 log = structlog.get_logger()
 CONDITION: Final = "Readable"
@@ -22,7 +21,7 @@ MESSAGE_MAX: Final = 1024
 class Reporter:
     """A controller that reports unreadable objects, each once until it or the problem changes."""
 
-    def __init__(self, footing: controllers.Footing) -> None:
+    def __init__(self, footing: control.Footing) -> None:
         self._footing = footing
         self._tables: dict[kinds.ResourceType, store.Table[Any]] = {}
         self._told: dict[str, tuple[int, str]] = {}
@@ -31,9 +30,9 @@ class Reporter:
         """Report unreadable objects of this table, if they are of a kind of ours."""
         if resource.group == version.GROUP and resource not in self._tables:
             self._tables[resource] = table
-            table.on_unreadable = lambda found: self._footing.wake(resource.kind, found.meta.key)
+            table.on_unreadable.append(lambda found: self._footing.wake(resource.kind, found.meta.key))
 
-    async def reconcile(self, dirty: controllers.Dirty) -> float | None:
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Report what was not reported yet."""
         del dirty
         found = [(resource, each) for resource, table in self._tables.items() for each in table.unreadable.values()]

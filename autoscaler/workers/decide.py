@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from autoscaler.api.resources.worker_pools import PoolStatus
-from autoscaler.workers.model import CleanUp, Counts, Growth, Phase, Policy, Reason, Told, Worker
+from autoscaler.workers.model import CleanUp, Counts, Growth, Phase, Policy, Worker
 
 
 def counts(workers: Sequence[Worker], capacity: int) -> Counts:
@@ -25,15 +25,17 @@ def counts(workers: Sequence[Worker], capacity: int) -> Counts:
 
 def clean_up(workers: Sequence[Worker], policy: Policy) -> CleanUp:
     """Choose the workers to remove: those that ended, failed ones unless retained, and all of them on Shutdown."""
-    failed = [worker.name for worker in workers if worker.phase is Phase.FAILED and not worker.terminating]
-    told = (_failed(failed),) if failed else ()
+    staying = sorted((worker for worker in workers if not worker.terminating), key=lambda worker: worker.name)
     match policy.status:
         case PoolStatus.SHUTDOWN:
-            leaving = [worker.name for worker in workers if not worker.terminating]
-            return CleanUp(remove=tuple(sorted(leaving)), told=told)
+            return CleanUp(remove=tuple(worker.name for worker in staying))
         case PoolStatus.ACTIVE | PoolStatus.PAUSED:
-            ended = _ended(workers, retain_failed=policy.retain_failed)
-            return CleanUp(remove=ended, told=(*told, _cleaned(len(ended))) if ended else told)
+            ended = {Phase.SUCCEEDED} if policy.retain_failed else {Phase.SUCCEEDED, Phase.FAILED}
+            return CleanUp(
+                remove=tuple(worker.name for worker in staying if worker.phase in ended),
+                failed=tuple(worker.name for worker in staying if worker.phase is Phase.FAILED),
+                stuck=tuple(worker for worker in staying if worker.phase is Phase.PENDING and worker.trouble),
+            )
         case _:
             assert_never(policy.status)
 
@@ -47,44 +49,9 @@ def grow(workers: Sequence[Worker], policy: Policy, queue_size: int) -> Growth:
     waiting = sum(worker.phase is Phase.PENDING and not worker.terminating for worker in workers)
     wanted = max(0, queue_size - waiting)
     capacity = max(0, policy.capacity - len(workers))
-    if policy.status is not PoolStatus.ACTIVE:
-        return Growth(create=0, wanted=wanted, capacity=capacity)
-    create = min(capacity, wanted)
-    told = []
-    if create:
-        told.append(Told(reason=Reason.CREATED_WORKERS, message=f"created {_workers(create)}"))
-    if wanted > capacity:
-        told.append(_full(policy.capacity, wanted - create))
-    return Growth(create=create, wanted=wanted, capacity=capacity, told=tuple(told))
+    create = min(capacity, wanted) if policy.status is PoolStatus.ACTIVE else 0
+    return Growth(create=create, wanted=wanted, capacity=capacity)
 
 
 def _of(workers: Sequence[Worker], phase: Phase) -> int:
     return sum(worker.phase is phase for worker in workers)
-
-
-def _ended(workers: Sequence[Worker], *, retain_failed: bool) -> tuple[str, ...]:
-    ended = {Phase.SUCCEEDED} if retain_failed else {Phase.SUCCEEDED, Phase.FAILED}
-    return tuple(sorted(worker.name for worker in workers if worker.phase in ended and not worker.terminating))
-
-
-def _failed(names: Sequence[str]) -> Told:
-    shown = ", ".join(sorted(names)[:3])
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return Told(reason=Reason.FAILED_WORKER, message=f"failed: {shown}{more}", warning=True)
-
-
-def _cleaned(count: int) -> Told:
-    return Told(reason=Reason.CLEAN_UP, message=f"removed {_workers(count)} that ended")
-
-
-def _full(capacity: int, left: int) -> Told:
-    jobs = "1 job has" if left == 1 else f"{left} jobs have"
-    return Told(
-        reason=Reason.CAPACITY_REACHED,
-        message=f"the pool may have {_workers(capacity)}, and {jobs} no worker",
-        warning=True,
-    )
-
-
-def _workers(count: int) -> str:
-    return "1 worker" if count == 1 else f"{count} workers"

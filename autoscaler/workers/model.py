@@ -37,6 +37,8 @@ class Worker:
     phase: Phase
     terminating: bool = False
     """It was told to go. It still takes a place, and it will do no more work."""
+    trouble: str = ""
+    """Why it cannot start, such as ErrImagePull; empty: nothing is known to be wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,10 @@ class Policy:
     capacity: int
     """The most pods at once."""
     retain_failed: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        return self.status is PoolStatus.ACTIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +66,12 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanUp:
-    """Workers to remove, and what to tell about it."""
+    """Workers to remove, and those that went wrong, removed or not."""
 
     remove: tuple[str, ...] = ()
-    told: tuple[Told, ...] = ()
+    failed: tuple[str, ...] = ()
+    stuck: tuple[Worker, ...] = ()
+    """Workers that cannot start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +83,11 @@ class Growth:
     """How many the queue asks for beyond those that wait to start."""
     capacity: int
     """How many more the pool may have; never negative."""
-    told: tuple[Told, ...] = ()
+
+    @property
+    def left_out(self) -> int:
+        """Return for how many jobs there is no place."""
+        return max(0, self.wanted - self.capacity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +99,12 @@ class Counts:
     failed: int
     total: int
     capacity: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why a pool could not be reconciled."""
+
+    reason: str
+    """One word, for programs."""
+    message: str

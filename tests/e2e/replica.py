@@ -10,9 +10,10 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.kube import kinds, objects, port, writer
-from autoscaler.runtime import controllers, process, run, settings
+from autoscaler.runtime import process, run, settings
 
 LEASE: Final = "engine-test"
 BEAT_SECONDS: Final = 0.1
@@ -21,12 +22,12 @@ BEAT_SECONDS: Final = 0.1
 class Copies:
     """One copy per source, and no copy without a source."""
 
-    def __init__(self, footing: controllers.Footing) -> None:
+    def __init__(self, footing: control.Footing) -> None:
         self._footing = footing
         self._table = footing.watch(kinds.CONFIG_MAPS, objects.simple)
         self._target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple, table=self._table)
 
-    async def reconcile(self, dirty: controllers.Dirty) -> float | None:
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
         del dirty
         sources = {stored.meta.key for stored in self._table if stored.meta.labels.get("role") == "source"}
         copies = {stored.meta.key: stored for stored in self._table if stored.meta.labels.get("role") == "copy"}
@@ -46,14 +47,14 @@ class Copies:
 class Beats:
     """A mark of life, again and again."""
 
-    def __init__(self, footing: controllers.Footing, identity: str, namespace: str) -> None:
+    def __init__(self, footing: control.Footing, identity: str, namespace: str) -> None:
         self._footing = footing
         self._identity = identity
         self._namespace = namespace
         self._target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
         self._number = 0
 
-    async def reconcile(self, dirty: controllers.Dirty) -> float | None:
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
         del dirty
         self._number += 1
         name = f"beat-{self._identity}-{self._number:06d}"
@@ -71,10 +72,10 @@ class Beats:
 class Pools:
     """Nothing but a watch of worker pools."""
 
-    def __init__(self, footing: controllers.Footing) -> None:
+    def __init__(self, footing: control.Footing) -> None:
         footing.watch(kinds.custom(resources.WorkerPool), objects.custom(resources.WorkerPool))
 
-    async def reconcile(self, dirty: controllers.Dirty) -> float | None:
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
         del dirty
         return None
 
@@ -94,7 +95,8 @@ def main() -> int:
     known = ("copies", "beats", "pools")
     settings.add_arguments(parser, known)
     chosen = settings.read(parser.parse_args(), known)
-    return run.run(chosen, registrations(chosen.identity, chosen.namespace))
+    made = registrations(chosen.identity, chosen.namespace)
+    return run.run(chosen, {name: made[name] for name in chosen.controllers})
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ _TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
 """How long a watch lives that does not say."""
 _BEFORE_END_SECONDS: Final = 2.0
 """A last bookmark comes this long before the server ends a watch."""
+_ROUNDING_SECONDS: Final = 0.001
+"""A timer may come a little early: what is due within this was just done."""
 
 
 class Watch:
@@ -125,7 +127,7 @@ class Watch:
         self._deliver(self._bookmark_event())
         loop = asyncio.get_running_loop()
         next_at = min(loop.time() + BOOKMARK_SECONDS, ends_at - _BEFORE_END_SECONDS)
-        if next_at > loop.time():
+        if next_at > loop.time() + _ROUNDING_SECONDS:
             self._timers.append(loop.call_at(next_at, self._bookmark, ends_at))
 
     def _bookmark_event(self) -> bytes:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from autoscaler import control
 from autoscaler.api import permissions, resources, version
 from autoscaler.api.permissions import AwsResource, Where
 from autoscaler.kube import election, events, kinds, objects, port
@@ -63,10 +64,10 @@ def test_kinds_of_ours_are_named_as_they_are_served() -> None:
 
 
 def test_each_controller_adds_its_rules_to_the_engines() -> None:
-    assert permissions.kube_rules([]) == permissions.KUBE["engine"]
-    assert permissions.kube_rules(["capacity", "workers"]) == (
+    assert permissions.kube_rules([], classes=[None]) == permissions.KUBE["engine"]
+    assert permissions.kube_rules(["capacity", "machines"], classes=[None]) == (
         *permissions.KUBE["engine"],
-        *permissions.KUBE["workers"],
+        *permissions.KUBE["machines"],
         *permissions.KUBE["capacity"],
     )
     assert permissions.aws_rules(["workers"]) == permissions.AWS["workers"]
@@ -74,7 +75,35 @@ def test_each_controller_adds_its_rules_to_the_engines() -> None:
 
 def test_a_controller_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="workerz are no controllers: there are workers, admission"):
-        permissions.kube_rules(["workerz"])
+        permissions.kube_rules(["workerz"], classes=[None])
+
+
+@pytest.mark.parametrize(
+    ("classes", "want"),
+    [
+        ((None,), ("sluice-workers",)),
+        (("heavy",), ("sluice-workers.heavy",)),
+        (("heavy", None), ("sluice-workers", "sluice-workers.heavy")),
+    ],
+)
+def test_worker_leases_are_those_of_the_classes_and_no_others(
+    classes: tuple[str | None, ...], want: tuple[str, ...]
+) -> None:
+    rules = permissions.kube_rules(["workers"], classes=classes)
+    about = [rule for rule in rules if rule.where is Where.WORKER_LEASES]
+    assert [(rule.resources, rule.verbs, rule.resource_names) for rule in about] == [
+        (("leases",), ("create",), ()),  # Kubernetes cannot bind it
+        (("leases",), ("get", "patch"), want),
+    ]
+    assert [rule for rule in rules if rule not in about] == [
+        *permissions.KUBE["engine"],
+        *(rule for rule in permissions.KUBE["workers"] if rule.where is not Where.WORKER_LEASES),
+    ]
+
+
+def test_without_classes_there_are_no_names_to_bind_leases_to() -> None:
+    with pytest.raises(ValueError, match="no class of worker pools"):
+        permissions.kube_rules(["workers"], classes=[])
 
 
 class Right(NamedTuple):
@@ -118,11 +147,11 @@ class Recording:
 class Teller:
     """A controller that watches worker pools and tells the same thing over and over."""
 
-    def __init__(self, footing: controllers.Footing) -> None:
+    def __init__(self, footing: control.Footing) -> None:
         self._footing = footing
         footing.watch(kinds.custom(resources.WorkerPool), objects.custom(resources.WorkerPool), NAMESPACE)
 
-    async def reconcile(self, dirty: controllers.Dirty) -> float | None:
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
         del dirty
         where = events.Regarding(resource=kinds.PODS, key=objects.Key(NAMESPACE, "p"), uid="u")
         self._footing.recorder.record(events.Event(regarding=where, reason="Told", message="again"))
@@ -183,5 +212,5 @@ async def test_the_engine_is_granted_exactly_what_it_calls() -> None:
         for rule in permissions.KUBE["workers"]
         if rule.resources in {("events",), ("workerpools",), ("workerpools/status",)}
     ]
-    finalizer = {Right(version.GROUP, "workerpools", "patch", NAMESPACE)}  # the controller's own doing
-    assert used == granted([*permissions.KUBE["engine"], *workers]) - finalizer
+    controllers_own = {Right(version.GROUP, "workerpools", verb, NAMESPACE) for verb in ("get", "patch")}
+    assert used == granted([*permissions.KUBE["engine"], *workers]) - controllers_own

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from autoscaler import control
 from autoscaler.api import keys, resources
 from autoscaler.kube import election, kinds, objects, port, writer
 from autoscaler.runtime import compatibility, controllers, leadership, process
@@ -24,17 +25,17 @@ class Probe:
     """A controller that remembers its cycles and does what the test says."""
 
     def __init__(self, act: Callable[["Probe"], Any] | None = None) -> None:
-        self.cycles: list[tuple[float, controllers.Dirty]] = []
-        self.footing: controllers.Footing | None = None
+        self.cycles: list[tuple[float, control.Dirty]] = []
+        self.footing: control.Footing | None = None
         self._act = act
 
-    def build(self, footing: controllers.Footing) -> "Probe":
+    def build(self, footing: control.Footing) -> "Probe":
         self.footing = footing
         self.table = footing.watch(kinds.CONFIG_MAPS, objects.simple)
         self.target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple, table=self.table)
         return self
 
-    async def reconcile(self, dirty: controllers.Dirty) -> float | None:
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
         self.cycles.append((asyncio.get_running_loop().time(), dirty))
         wanted: float | None = await self._act(self) if self._act else None
         return wanted
@@ -261,7 +262,7 @@ async def test_a_process_refuses_to_start_on_old_definitions() -> None:
 class Pools(Probe):
     """A controller that watches worker pools."""
 
-    def build(self, footing: controllers.Footing) -> "Pools":
+    def build(self, footing: control.Footing) -> "Pools":
         kind = kinds.custom(resources.WorkerPool)
         self.table = footing.watch(kind, objects.custom(resources.WorkerPool))
         return self

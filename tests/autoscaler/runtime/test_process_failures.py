@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from autoscaler import control
 from autoscaler.kube import election, kinds, objects
-from autoscaler.runtime import controllers, loop
+from autoscaler.runtime import loop
 from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import key, manifest, simulated
 from tests.autoscaler.runtime.test_process import Probe, cluster_, replica
@@ -97,7 +98,7 @@ class Feeding(Probe):
         self.starts = 0
         self._run = run
 
-    def build(self, footing: controllers.Footing) -> "Feeding":
+    def build(self, footing: control.Footing) -> "Feeding":
         super().build(footing)
         footing.feed(self)
         return self
@@ -128,7 +129,7 @@ def test_a_source_that_ends_or_fails_is_started_again(error: Exception | None) -
 
 
 class InTwoNamespaces(Probe):
-    def build(self, footing: controllers.Footing) -> "InTwoNamespaces":
+    def build(self, footing: control.Footing) -> "InTwoNamespaces":
         self.tables = [footing.watch(kinds.CONFIG_MAPS, objects.simple, name) for name in ("default", "kube-system")]
         return self
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from autoscaler.api.resources.worker_pools import PoolStatus
 from autoscaler.workers import decide
-from autoscaler.workers.model import Phase, Policy, Reason, Worker
+from autoscaler.workers.model import Phase, Policy, Worker
 
 workers = st.lists(
     st.builds(
@@ -103,18 +103,17 @@ def test_paused_keeps_workers_and_grows_nothing() -> None:
     there = pool(running=2, succeeded=1)
     policy = Policy(status=PoolStatus.PAUSED, capacity=10)
     assert decide.clean_up(there, policy).remove == ("w-02",)
-    growth = decide.grow(there, policy, 100)
-    assert (growth.create, growth.told) == (0, ())
+    assert decide.grow(there, policy, 100).create == 0
 
 
-def test_what_is_told_says_the_numbers() -> None:
-    growth = decide.grow(pool(running=3), active(5), 10)
-    assert [(one.reason, one.message) for one in growth.told] == [
-        (Reason.CREATED_WORKERS, "created 2 workers"),
-        (Reason.CAPACITY_REACHED, "the pool may have 5 workers, and 8 jobs have no worker"),
-    ]
-    cleaned = decide.clean_up(pool(succeeded=1, failed=4), active())
-    assert [(one.reason, one.message) for one in cleaned.told] == [
-        (Reason.FAILED_WORKER, "failed: w-01, w-02, w-03 and 1 more"),
-        (Reason.CLEAN_UP, "removed 5 workers that ended"),
-    ]
+def test_workers_that_went_wrong_are_named_removed_or_not() -> None:
+    there = [*pool(succeeded=1, failed=2), Worker(name="x", phase=Phase.PENDING, trouble="ErrImagePull")]
+    kept = decide.clean_up(there, active(retain_failed=True))
+    assert (kept.remove, kept.failed) == (("w-00",), ("w-01", "w-02"))
+    assert [worker.name for worker in kept.stuck] == ["x"]
+    assert decide.clean_up(there, active()).remove == ("w-00", "w-01", "w-02")
+
+
+def test_jobs_without_a_place_are_counted() -> None:
+    assert decide.grow(pool(running=3), active(5), 10).left_out == 8
+    assert decide.grow(pool(running=3), active(5), 2).left_out == 0

@@ -1,0 +1,102 @@
+"""What a controller is, and what it stands on. Controllers know this module and not the runtime above them."""
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
+
+from autoscaler import clock
+from autoscaler.kube import events, objects, port, store, writer
+
+R = TypeVar("R")
+Dirty = frozenset[tuple[str, objects.Key]]
+"""What changed since the last cycle: kinds and keys. After a long wait, everything there is instead."""
+
+
+class Controller(Protocol):
+    """One of the things that the runtime does."""
+
+    def reconcile(self, dirty: Dirty) -> Coroutine[Any, Any, float | None]:
+        """Bring the cluster one step closer to what it should be.
+
+        Return when, in seconds since the epoch, time alone will change the answer; None if it will not.
+        """
+        ...
+
+
+class Planner(Protocol):
+    """Runs a pure function without holding up the loop."""
+
+    async def __call__(self, function: Callable[..., R], *arguments: Any) -> R: ...  # noqa: ANN401  # any function's
+
+
+class Source(Protocol):
+    """Something that feeds a controller with what happens outside: a watch, a queue, a cloud."""
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        ...
+
+    def unsynced(self) -> str | None:
+        """Return what is still missing before anything may be decided; None if nothing is."""
+        ...
+
+
+class MetricType(StrEnum):
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    SUMMARY = "summary"
+    """Its samples are named `sum` and `count`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One number of a metric."""
+
+    labels: Mapping[str, str]
+    value: float
+    part: str = ""
+    """For a summary: which of its two numbers this is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """Numbers of one name, as they are now."""
+
+    name: str
+    text: str
+    type: MetricType
+    samples: tuple[Sample, ...]
+
+
+Measure = Callable[[], Iterable[Metric]]
+"""Gathers metrics when somebody asks for them, so that an object's numbers vanish with the object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footing:
+    """What a controller stands on."""
+
+    clock: clock.Clock
+    identity: str
+    """The name under which this runtime acts, which its replicas share."""
+    api: port.Api
+    """For reading what is not watched. All writing is the writer's."""
+    api_server: str
+    """The API server's URL."""
+    writer: writer.Writer
+    recorder: events.Recorder
+    plan: Planner
+    watch: Callable[..., store.Table[Any]]
+    """`watch(resource, decode, namespace=None)`: the table of a kind; its changes wake the controller."""
+    feed: Callable[[Source], None]
+    """Run a source for as long as the controller runs."""
+    wake: Callable[[str, objects.Key], None]
+    """Wake the controller, saying what for."""
+    held_back: Callable[[], str | None]
+    """Why nothing may be done now: something is not synced, or another replica leads; None if it may."""
+    measure: Callable[[Measure], None]
+    """Have numbers gathered whenever metrics are asked for."""
+
+
+Build = Callable[[Footing], Controller]

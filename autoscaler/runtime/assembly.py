@@ -1,0 +1,62 @@
+"""The controllers of this version, and how each is put together from the settings. It starts nothing."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from autoscaler import control
+from autoscaler.api import names
+from autoscaler.api.permissions import WORKERS, WorkerScope
+from autoscaler.queues import endpoints, sources, sqs
+from autoscaler.runtime import process, settings
+from autoscaler.workers import controller as workers
+
+KUBE_SYSTEM: Final = "kube-system"
+
+
+def registrations(chosen: settings.Settings) -> Mapping[str, process.Registration]:
+    """Return what runs under these settings, by name."""
+    return {name: made for part in chosen.controllers for name, made in _PARTS[part](chosen).items()}
+
+
+def _workers(chosen: settings.Settings) -> dict[str, process.Registration]:
+    """Handle the pools of our class, and those without one, each under a Lease of its own.
+
+    So two operators may share the pools without a class and no other: one of them then stands by for these alone.
+    Operators of the whole cluster meet on a Lease in one namespace, wherever they themselves run.
+    """
+    classes = [None] * chosen.default_class + [chosen.class_name] * (chosen.class_name is not None)
+    everywhere = chosen.scope is WorkerScope.CLUSTER
+    return {
+        WORKERS if name is None else f"{WORKERS} {name}": process.Registration(
+            lease=names.worker_lease(name),
+            lease_namespace=KUBE_SYSTEM if everywhere else None,
+            build=partial(_build_workers, chosen, name),
+        )
+        for name in classes
+    }
+
+
+def _build_workers(chosen: settings.Settings, class_name: str | None, footing: control.Footing) -> workers.Controller:
+    return workers.Controller(
+        footing,
+        class_name=class_name,
+        namespace=None if chosen.scope is WorkerScope.CLUSTER else chosen.namespace,
+        open_queues=lambda: _open_queues(chosen, footing.api_server),
+    )
+
+
+def _open_queues(chosen: settings.Settings, api_server: str) -> sources.Sources:
+    policy = endpoints.Policy(
+        api_servers=tuple(endpoints.Server.of(url) for url in (api_server, *chosen.api_servers)),
+        allow_loopback=chosen.allow_loopback_queues,
+    )
+    override = None
+    if chosen.aws_endpoint is not None and chosen.aws_region is not None:
+        override = sqs.Override(endpoint=chosen.aws_endpoint, region=chosen.aws_region)
+    return sources.Sources.open(policy, aws=override)
+
+
+_PARTS: Final[Mapping[str, Callable[[settings.Settings], dict[str, process.Registration]]]] = {WORKERS: _workers}
+CONTROLLERS: Final = tuple(_PARTS)
+"""The names that --controllers takes."""

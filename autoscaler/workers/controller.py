@@ -1,0 +1,218 @@
+"""Worker pools: every pool of our class has a life of its own here, for as long as we may act.
+
+This module starts and ends those lives and hands changes on to them. It decides nothing about a pool, but for one case
+nobody else is left for: workers of a pool that is gone must not hang on our finalizer.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import structlog
+
+from autoscaler import control
+from autoscaler.api.resources.worker_pools import WorkerPool
+from autoscaler.kube import kinds, objects, port, writer
+from autoscaler.workers import crew, life, reading
+from autoscaler.workers.life import POOLS, Ground, Life, Pool
+from autoscaler.workers.model import Phase
+
+log = structlog.get_logger()
+CHECK_SECONDS: Final = 1.0
+"""How often to see whether we may still act."""
+
+
+class Controller:
+    """Handles the pools of one class."""
+
+    def __init__(
+        self,
+        footing: control.Footing,
+        *,
+        class_name: str | None,
+        namespace: str | None,
+        open_queues: Callable[[], reading.Queues],
+        suffix: Callable[[], str] = crew.random_suffix,
+    ) -> None:
+        """Watch pools and pods of one namespace, or of all (None). Queues are opened when there is a loop to do so."""
+        self._footing = footing
+        self._class_name = class_name
+        self._open_queues = open_queues
+        self._suffix = suffix
+        self._pools = footing.watch(POOLS, objects.custom(WorkerPool), namespace)
+        self._pods = footing.watch(kinds.PODS, objects.pod, namespace)
+        self._pod_target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=self._pods)
+        self._lives: dict[objects.Key, tuple[Life, asyncio.Task[None]]] = {}
+        self._by_uid: dict[str, Life] = {}
+        self._hosts: tuple[asyncio.TaskGroup, Ground] | None = None
+        self._pods.index(crew.by_pool)
+        self._pods.listen(self._pod_changed)
+        footing.feed(self)
+        footing.measure(self._measure)
+
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
+        """Hand changes of pools to their lives; let go of workers whose pool is gone."""
+        changed = {key for kind, key in dirty if kind == POOLS.kind} | self._without_life()
+        for key in sorted(changed):
+            self._see(key)
+        for key in sorted(key for kind, key in dirty if kind == kinds.PODS.kind):
+            await self._free_orphan(key)
+        return None
+
+    # The source: it hosts the lives
+
+    async def run(self) -> None:
+        """Host the lives, and end them all when we may not act any more."""
+        queues = self._open_queues()
+        async with contextlib.aclosing(queues), asyncio.TaskGroup() as group:
+            reader = reading.Reader(self._footing.api, self._footing.clock, queues)
+            ground = Ground(
+                footing=self._footing,
+                pools=self._pools,
+                pods=self._pods,
+                reader=reader,
+                class_name=self._class_name,
+                suffix=self._suffix,
+            )
+            self._hosts = (group, ground)
+            self._wake_all()
+            try:
+                while True:
+                    await asyncio.sleep(CHECK_SECONDS)
+                    if self._lives and self._footing.held_back() is not None:
+                        await self._dismiss()
+            finally:
+                self._hosts = None
+                await self._dismiss()
+
+    def unsynced(self) -> str | None:
+        """Return None: what is missing is in the tables."""
+        return None
+
+    async def _dismiss(self) -> None:
+        tasks = [task for _, task in self._lives.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _wake_all(self) -> None:
+        for pool in self._pools:
+            self._footing.wake(POOLS.kind, pool.meta.key)
+
+    # Lives
+
+    def _without_life(self) -> set[objects.Key]:
+        return {pool.meta.key for pool in self._pools} - self._lives.keys()
+
+    def _see(self, key: objects.Key) -> None:
+        """Tell a pool's life that the pool changed, or begin one."""
+        if key in self._lives:
+            self._lives[key][0].poke()
+            return
+        pool: Pool | None = self._pools.get(key)
+        if pool is None or self._hosts is None:
+            return
+        group, ground = self._hosts
+        if ground.is_ours(pool):
+            begun = Life(ground, pool)
+            task = group.create_task(begun.run(), name=f"pool {key.namespace}/{key.name}")
+            self._lives[key] = (begun, task)
+            self._by_uid[begun.uid] = begun
+            task.add_done_callback(lambda _: self._ended(begun))
+
+    def _ended(self, ended: Life) -> None:
+        """Forget a life; if its pool is there, or one of the same name, another may begin."""
+        del self._lives[ended.key]
+        del self._by_uid[ended.uid]
+        if self._pools.get(ended.key) is not None:
+            self._footing.wake(POOLS.kind, ended.key)
+
+    def _pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
+        for uid in {uid for pod in (old, new) if pod is not None for uid in crew.by_pool(pod)}:
+            if uid in self._by_uid:
+                self._by_uid[uid].poke_pods()
+
+    async def _free_orphan(self, key: objects.Key) -> None:
+        """Let go of a worker that is being deleted and whose pool is gone, once the API server says so too."""
+        pod: objects.Pod | None = self._pods.get(key)
+        if pod is None or not crew.hangs_on_us(pod) or not crew.by_pool(pod) or await self._has_pool(pod):
+            return
+        with contextlib.suppress(port.ConflictError):  # it changed: we are woken again
+            await crew.let_go(self._footing.writer, self._pod_target, pod)
+            log.info("orphan_let_go", pod=key)
+
+    async def _has_pool(self, pod: objects.Pod) -> bool:
+        owner = pod.meta.controller
+        if owner is None or owner.uid in self._by_uid:
+            return True
+        key = objects.Key(pod.meta.key.namespace, owner.name)
+        known: Pool | None = self._pools.get(key)
+        if known is not None and known.meta.uid == owner.uid:
+            return True
+        request = port.Request(method="GET", path=POOLS.path(key.name, key.namespace))
+        try:
+            found = objects.simple(port.required(await self._footing.api.send(request)))
+        except port.NotFoundError:
+            return False
+        return found.meta.uid == owner.uid
+
+    # Numbers
+
+    def _measure(self) -> Iterable[control.Metric]:
+        lives = [begun for begun, _ in self._lives.values()]
+        counted = [(begun, begun.counts()) for begun in lives]
+        yield _metric(
+            "workers",
+            "Worker pods of a pool, by phase.",
+            control.MetricType.GAUGE,
+            [
+                _sample(begun, number, phase=phase)
+                for begun, counts in counted
+                for phase, number in (
+                    (Phase.RUNNING, counts.running),
+                    (Phase.PENDING, counts.pending),
+                    (Phase.FAILED, counts.failed),
+                )
+            ],
+        )
+        yield _metric(
+            "capacity",
+            "How many more workers a pool may have.",
+            control.MetricType.GAUGE,
+            [_sample(begun, counts.capacity) for begun, counts in counted],
+        )
+        yield _metric(
+            "queue_size",
+            "Jobs that waited when the queue was last read.",
+            control.MetricType.GAUGE,
+            [_sample(begun, begun.queue_size) for begun in lives if begun.queue_size is not None],
+        )
+        yield _metric(
+            "polls",
+            "Readings of a pool's queue, by how they ended.",
+            control.MetricType.COUNTER,
+            [_sample(begun, number, outcome=how) for begun in lives for how, number in sorted(begun.polls.items())],
+        )
+        yield _metric(
+            "poll_seconds",
+            "How long readings of a pool's queue take.",
+            control.MetricType.SUMMARY,
+            [
+                sample
+                for begun in lives
+                for sample in (
+                    _sample(begun, begun.polls.total(), part="count"),
+                    _sample(begun, begun.poll_seconds, part="sum"),
+                )
+            ],
+        )
+
+
+def _metric(name: str, text: str, kind: control.MetricType, samples: Iterable[control.Sample]) -> control.Metric:
+    return control.Metric(name=f"sluice_worker_pool_{name}", text=text, type=kind, samples=tuple(samples))
+
+
+def _sample(begun: life.Life, value: float, *, part: str = "", **labels: str) -> control.Sample:
+    place = {"pool_namespace": begun.key.namespace, "pool": begun.key.name}
+    return control.Sample(labels={**place, **labels}, value=value, part=part)

@@ -1,0 +1,123 @@
+"""Read a pool's queue with its Secret. It decides nothing: a number comes out, or QueueError.
+
+Secrets are not watched: that would need the right to read all of a namespace's. One is read by name and kept for a
+short while, and read again at once where a server no longer takes what it says; so a new key is used without delay.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from autoscaler import clock
+from autoscaler.api.resources.worker_pools import QueueSource
+from autoscaler.kube import kinds, objects, port
+from autoscaler.queues import port as queues
+
+KEEP_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 15.0
+"""For a reading in all. Queues have limits of their own within it."""
+_STALE: Final = frozenset({queues.Reason.UNAUTHORIZED, queues.Reason.UNTRUSTED, queues.Reason.BAD_SECRET})
+"""What a Secret that was changed meanwhile looks like."""
+_FORBIDDEN: Final = 403
+
+
+class Queues(Protocol):
+    """All kinds of queues."""
+
+    def queue(self, source: QueueSource, *, namespace: str, secret: queues.SecretData | None) -> queues.Queue:
+        """Return a pool's queue; raise QueueError if it cannot be asked."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    data: Mapping[str, str] | None = None
+
+
+_SECRET: Final = msgspec.json.Decoder(_Secret)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    data: queues.SecretData
+    until: float
+
+    def __repr__(self) -> str:
+        return f"_Kept(until={self.until})"
+
+
+class Reader:
+    """Reads queues for all pools."""
+
+    def __init__(self, api: port.Api, time: clock.Clock, kinds_of_queues: Queues) -> None:
+        self._api = api
+        self._time = time
+        self._queues = kinds_of_queues
+        self._secrets: dict[objects.Key, _Kept] = {}
+
+    async def read(self, source: QueueSource, namespace: str) -> int:
+        """Return how many jobs wait; raise QueueError if that cannot be told in time."""
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                return await self._read(source, namespace)
+        except TimeoutError as error:
+            raise queues.QueueError(
+                queues.Reason.TIMEOUT, f"the queue could not be read within {TIMEOUT_SECONDS:g} s"
+            ) from error
+
+    async def _read(self, source: QueueSource, namespace: str) -> int:
+        if source.secret_name is None:
+            return await self._queues.queue(source, namespace=namespace, secret=None).length()
+        key = objects.Key(namespace, source.secret_name)
+        kept = self._kept(key)
+        if kept is not None:
+            try:
+                return await self._queues.queue(source, namespace=namespace, secret=kept).length()
+            except queues.QueueError as error:
+                if error.reason not in _STALE:
+                    raise
+        fresh = await self._fetch(key)
+        return await self._queues.queue(source, namespace=namespace, secret=fresh).length()
+
+    def _kept(self, key: objects.Key) -> queues.SecretData | None:
+        now = self._time.monotonic()
+        self._secrets = {each: kept for each, kept in self._secrets.items() if kept.until > now}
+        kept = self._secrets.get(key)
+        return kept.data if kept else None
+
+    async def _fetch(self, key: objects.Key) -> queues.SecretData:
+        self._secrets.pop(key, None)
+        request = port.Request(method="GET", path=kinds.SECRETS.path(key.name, key.namespace))
+        try:
+            found = _SECRET.decode(port.required(await self._api.send(request)))
+            data = {name: base64.b64decode(text) for name, text in (found.data or {}).items()}
+        except port.KubeError as error:
+            raise _missing(key, error) from error
+        except (msgspec.MsgspecError, binascii.Error):
+            message = f"Secret {key.name} in namespace {key.namespace} makes no sense: create it anew"
+            raise queues.QueueError(queues.Reason.BAD_SECRET, message) from None  # the error's text may quote it
+        self._secrets[key] = _Kept(data, self._time.monotonic() + KEEP_SECONDS)
+        return data
+
+
+def _missing(key: objects.Key, error: port.KubeError) -> queues.QueueError:
+    where = f"Secret {key.name} in namespace {key.namespace}"
+    match error:
+        case port.NotFoundError():
+            say = f"{where} is not there: create it with key {queues.API_KEY}"
+        case port.ApiError(status=status) if status == _FORBIDDEN:
+            say = (
+                f"{where} may not be read: a RoleBinding that lets the runtime read Secrets there is missing. "
+                f"Add {key.namespace} to autoscaler.secretNamespaces of the stack"
+            )
+        case _:
+            say = f"{where} could not be read: {error}"
+    return queues.QueueError(queues.Reason.MISSING_SECRET, f"the queue was not asked: {say}")
