@@ -104,6 +104,8 @@ class Life:
         self._again_at: float | None = None
         self._publish_at: float | None = None
         self._published_at = float("-inf")
+        self._said: tuple[int, status.Known] | None = None
+        """What the status is known to say, and in which version of the pool."""
         self._problems: dict[Stage, Problem] = {}
         self._full: Told | None = None
         self._is_adopted = False
@@ -365,7 +367,14 @@ class Life:
         """Write the status if it has changed, and not too often."""
         pool, now = self._mine(), self._footing.clock.now()
         self._publish_at = None
-        if pool is None or not (changes := status.changes(pool.resource, self._known(pool), now)):
+        if pool is None:
+            return
+        known = self._known(pool)
+        if self._said == (pool.meta.resource_version, known):
+            return
+        changes = status.changes(pool.resource, known, now)
+        if not changes:
+            self._said = (pool.meta.resource_version, known)
             return
         if now < self._published_at + PUBLISH_SECONDS - TICK_SECONDS:
             self._publish_at = self._published_at + PUBLISH_SECONDS

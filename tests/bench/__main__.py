@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import previewing, simulating, watching
+from tests.bench import previewing, simulating, watching, working
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "day": simulating.day,
@@ -13,6 +13,9 @@ ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "informer": watching.informer,
     "preview": previewing.preview,
     "sync": watching.sync,
+    "workers": working.workers,
+    "polls": working.polls,
+    "pool_memory": working.pool_memory,
 }
 
 

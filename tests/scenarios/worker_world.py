@@ -94,6 +94,8 @@ class World:
         """The most pods that each pool ever had at once."""
         self.made: Counter[str] = Counter()
         """How many pods were ever created for each pool."""
+        self.polls = 0
+        """Readings that were forgotten."""
         self._alive: Counter[str] = Counter()
         self._working: set[str] = set()
         Scheduler(self.cluster)
