@@ -251,6 +251,7 @@ class Problem(_Struct, frozen=True):
 
 class _DeletedMeta(_Struct, frozen=True):
     finalizers: tuple[str, ...] = ()
+    deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int = 0
 
 
@@ -264,6 +265,11 @@ class Deleted(_Struct, frozen=True):
     def is_gone(self) -> bool:
         """Tell whether nothing holds the object any more."""
         return self.kind == "Status" or not (self.metadata.finalizers or self.metadata.deletion_grace_period_seconds)
+
+    @property
+    def is_let_go(self) -> bool:
+        """Tell whether a change took away the last thing that held an object whose deletion was asked for."""
+        return self.metadata.deletion_timestamp is not None and self.is_gone
 
 
 POD: Final = msgspec.json.Decoder(Pod)

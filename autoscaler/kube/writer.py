@@ -133,8 +133,15 @@ class Writer:
             content_type=port.MERGE_PATCH,
         )
         verb = f"patch_{subresource}" if subresource else "patch"
+
+        def remember(answer: bytes) -> None:
+            if wire.DELETED.decode(answer).is_let_go:
+                target.forget(key, only_if.uid)
+            else:
+                target.remember(answer)
+
         try:
-            await self._write(verb, target.resource, key, request, target.remember)
+            await self._write(verb, target.resource, key, request, remember)
         except port.ApiError as error:
             if error.status == _INVALID and "metadata.uid" in error.message:  # another object of that name
                 raise port.ConflictError(error.status, error.reason, error.message) from error
