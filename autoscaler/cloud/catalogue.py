@@ -1,0 +1,162 @@
+"""Instance types: what an instance has, and what a node on it will have left for pods.
+
+Every type is known from a bundled table, so that planning never waits for AWS; what EC2 itself says replaces the
+table's word once it was asked. What a running node says is truer still, and is for the capacity controller to learn.
+
+The reservations are those of EKS's node images (awslabs/amazon-eks-ami, nodeadm/internal/kubelet/config.go): cpu 6 % of
+the first core, 1 % of the second, 0.5 % of two more and 0.25 % of the rest; memory 255 MiB and 11 MiB for each pod, and
+100 MiB of eviction threshold. Pods are limited by the addresses that the VPC CNI can hand out, and to 110, or 250 above
+30 vCPUs.
+"""
+
+import functools
+import importlib.resources
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from autoscaler.api import keys
+from autoscaler.api.resources.pools import Architecture
+from autoscaler.cloud import port
+
+MIB: Final = 1024**2
+_TABLE: Final = "instance_types.json"
+_CPU_STEPS: Final = ((1000, 600), (2000, 100), (4000, 50))
+"""Up to so many millis, so many ten-thousandths are reserved."""
+_CPU_REST: Final = 25
+_KUBELET_MIB: Final = 255
+_POD_MIB: Final = 11
+_EVICTION_MIB: Final = 100
+_PODS_MAX: Final = 110
+_PODS_MAX_LARGE: Final = 250
+_MANY_VCPUS: Final = 30
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceType:
+    """What an instance of a type has, as EC2 describes it."""
+
+    name: str
+    architecture: Architecture
+    vcpus: int
+    memory_bytes: int
+    network_interfaces: int
+    addresses_per_interface: int
+    gpus: int = 0
+    """NVIDIA GPUs; those of other makers are not counted, for no device plugin of ours offers them."""
+    gpu_name: str | None = None
+    """What EC2 calls the GPU, such as V100; None without GPUs."""
+
+    @property
+    def max_pods(self) -> int:
+        """The most pods a node takes."""
+        addresses = self.network_interfaces * (self.addresses_per_interface - 1) + 2
+        return min(addresses, _PODS_MAX_LARGE if self.vcpus > _MANY_VCPUS else _PODS_MAX)
+
+    def capacity(self) -> dict[str, int]:
+        """Return what a node has: cpu in millis, all else in units."""
+        gpus = {keys.GPU_RESOURCE: self.gpus} if self.gpus else {}
+        return {"cpu": self.vcpus * 1000, "memory": self.memory_bytes, "pods": self.max_pods, **gpus}
+
+    def allocatable(self) -> dict[str, int]:
+        """Return what is expected to be left for pods: cpu in millis, all else in units."""
+        reserved = (_KUBELET_MIB + _POD_MIB * self.max_pods + _EVICTION_MIB) * MIB
+        return {
+            **self.capacity(),
+            "cpu": self.vcpus * 1000 - reserved_cpu_millis(self.vcpus),
+            "memory": max(0, self.memory_bytes - reserved),
+        }
+
+
+def reserved_cpu_millis(vcpus: int) -> int:
+    """Return what EKS's images reserve for the kubelet and the system."""
+    total, start, reserved = vcpus * 1000, 0, 0
+    for end, share in (*_CPU_STEPS, (max(total, _CPU_STEPS[-1][0]), _CPU_REST)):
+        reserved += max(0, min(end, total) - start) * share // 10_000
+        start = end
+    return reserved
+
+
+def expected(kind: InstanceType, node: port.NodeTemplate) -> dict[str, int]:
+    """Return what a group's nodes are expected to offer: what the type has, and what the group's tags say besides."""
+    return {**kind.allocatable(), **node.resources}
+
+
+class Source(Protocol):
+    """Who can tell what instance types have."""
+
+    async def instance_types(self, names: Collection[str]) -> Mapping[str, InstanceType]:
+        """Return those of these types that exist; raise CloudError."""
+        ...
+
+
+class Catalogue:
+    """Knows instance types. Asking it never waits."""
+
+    def __init__(self, source: Source | None = None) -> None:
+        self._source = source
+        self._learned: dict[str, InstanceType] = {}
+
+    def get(self, name: str) -> InstanceType | None:
+        """Return a type; None if neither EC2 nor the table knew it."""
+        return self._learned.get(name) or bundled().get(name)
+
+    async def learn(self, names: Collection[str]) -> None:
+        """Ask once about types that were not asked about; if nobody answers, the table's word stands."""
+        unknown = sorted({name for name in names if name not in self._learned})
+        if not unknown or self._source is None:
+            return
+        try:
+            self._learned |= await self._source.instance_types(unknown)
+        except port.CloudError as error:
+            log.warning("instance_types_not_learned", count=len(unknown), reason=error.reason, error=error.message)
+
+
+def render(types: Iterable[InstanceType]) -> str:
+    """Write the table, one line for each type, family by family: a change is a changed line."""
+    ordered = sorted(types, key=lambda kind: (kind.name.partition(".")[0], kind.vcpus, kind.memory_bytes, kind.name))
+    return "{\n" + ",\n".join(_line(kind) for kind in ordered) + "\n}\n"
+
+
+def _line(kind: InstanceType) -> str:
+    row: list[str | int | None] = [kind.architecture, kind.vcpus, kind.memory_bytes // MIB]
+    row += [kind.network_interfaces, kind.addresses_per_interface]
+    row += [kind.gpus, kind.gpu_name] if kind.gpus else []
+    return f' "{kind.name}": {msgspec.json.encode(row).decode()}'
+
+
+class _Row(msgspec.Struct, array_like=True, frozen=True):
+    """A line of the table."""
+
+    architecture: Architecture
+    vcpus: int
+    memory_mib: int
+    network_interfaces: int
+    addresses_per_interface: int
+    gpus: int = 0
+    gpu_name: str | None = None
+
+
+@functools.cache
+def bundled() -> Mapping[str, InstanceType]:
+    """Read the table that ships with us: EC2's own descriptions, and its documentation for p2 and p3."""
+    text = importlib.resources.files("autoscaler.cloud").joinpath(_TABLE).read_bytes()
+    rows = msgspec.json.decode(text, type=dict[str, _Row])
+    return {
+        name: InstanceType(
+            name=name,
+            architecture=row.architecture,
+            vcpus=row.vcpus,
+            memory_bytes=row.memory_mib * MIB,
+            network_interfaces=row.network_interfaces,
+            addresses_per_interface=row.addresses_per_interface,
+            gpus=row.gpus,
+            gpu_name=row.gpu_name,
+        )
+        for name, row in rows.items()
+    }

@@ -1,0 +1,327 @@
+"""Auto Scaling groups with AWS's rules, as its documentation tells them, in virtual time.
+
+Desired stays within the bounds. A launch takes time, may meet an obstacle and is tried again. Lowering desired ends
+machines that are not protected, and protection holds from being in service on. Ending a machine by name asks nobody
+for protection. It must not know who uses it: what becomes of a machine in a cluster is for its listeners.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from autoscaler import clock
+from autoscaler.api.node_groups import NodeGroups, NodeGroupSpec
+from autoscaler.cloud import port
+from autoscaler.simulation.cloud import client, faults, news
+from autoscaler.simulation.cloud.model import INITIAL_TEMPLATE, Group, Machine, Obstacle, Pace
+
+CLUSTER: Final = "simulated"
+FORGOTTEN_SECONDS: Final = 3600.0
+"""EC2 describes a terminated instance for about an hour."""
+USER_INITIATED: Final = "User initiated"
+SPOT_TERMINATION: Final = "Server.SpotInstanceTermination: Spot instance termination"
+ALL_PROTECTED: Final = (
+    "Could not scale to desired capacity because all remaining instances are protected from scale-in."
+)
+
+Listener = Callable[[Machine], None]
+
+
+class SimulatedCloud:
+    """An account in a region. To be made within the virtual loop."""
+
+    def __init__(self, time: clock.Clock, *, pace: Pace | None = None, latency_seconds: float = 0.05) -> None:
+        self.clock = time
+        self.pace = pace or Pace()
+        self.latency_seconds = latency_seconds
+        self.faults = faults.Faults()
+        self.news = news.News()
+        self.groups: dict[port.GroupName, Group] = {}
+        self.machines: dict[port.InstanceId, Machine] = {}
+        """All that ever lived, in the order of their launch: the record to compare accounts with."""
+        self.templates: dict[port.TemplateRef, port.Template] = {}
+        self.obstacles: list[Obstacle] = []
+        self.on_in_service: list[Listener] = []
+        """Told of each machine that is in service: now its kubelet may register a node."""
+        self.on_gone: list[Listener] = []
+        """Told of each machine that is gone."""
+        self._numbers = itertools.count(1)
+        self._activity_numbers = itertools.count(1)
+
+    # What a test or a scenario arranges
+
+    def client(self, cluster: str = CLUSTER) -> "client.SimulatedClient":
+        """Return the cloud as one cluster sees it."""
+        return client.SimulatedClient(self, cluster)
+
+    def interruptions(self) -> news.SimulatedInterruptions:
+        return news.SimulatedInterruptions(self.news, self.faults)
+
+    def add_all(self, groups: NodeGroups) -> None:
+        """Make the groups of a stack."""
+        for spec in groups.groups:
+            self.add(spec, cluster=groups.cluster)
+
+    def add(
+        self, spec: NodeGroupSpec, *, cluster: str = CLUSTER, desired: int | None = None, is_protecting: bool = True
+    ) -> Group:
+        """Make a group, which begins with its minimum unless told otherwise."""
+        ref = port.TemplateRef(id=f"lt-{spec.name}", version="1")
+        self.templates[ref] = INITIAL_TEMPLATE
+        group = Group(
+            spec=spec,
+            cluster=cluster,
+            minimum=spec.minimum,
+            maximum=spec.maximum,
+            desired=spec.minimum if desired is None else desired,
+            is_protecting=is_protecting,
+            template=ref,
+        )
+        self.groups[group.name] = group
+        self._settle(group)
+        return group
+
+    def remove(self, name: port.GroupName) -> None:
+        """Delete a group by force, and its machines with it."""
+        group = self.groups[name]
+        group.desired = group.minimum = 0
+        for machine in group.members:
+            self._end(machine, USER_INITIATED)
+        self._stop_launching(group)
+        del self.groups[name]
+
+    def give_away(self, name: port.GroupName, cluster: str) -> None:
+        """Tag a group as another cluster's."""
+        self.groups[name].cluster = cluster
+
+    def resize(self, name: port.GroupName, *, minimum: int, maximum: int) -> None:
+        """Change a group's bounds; desired follows where it would lie outside."""
+        group = self.groups[name]
+        group.minimum, group.maximum = minimum, maximum
+        group.desired = max(minimum, min(maximum, group.desired))
+        self._settle(group)
+
+    def retemplate(self, name: port.GroupName, template: port.Template) -> None:
+        """Give a group a new version of its launch template; the machines that run stay as they are."""
+        group = self.groups[name]
+        group.template = replace(group.template, version=str(int(group.template.version) + 1))
+        self.templates[group.template] = template
+
+    def hinder(self, obstacle: Obstacle) -> None:
+        """Make launches fail."""
+        self.obstacles.append(obstacle)
+
+    def relieve(self) -> None:
+        """Take all obstacles away; groups try again when they would have."""
+        self.obstacles.clear()
+
+    def be_late(self, name: port.GroupName, seconds: float | None) -> None:
+        """Let the group's launches be seen only so much later, in service at once; None: as usual."""
+        self.groups[name].late_seconds = seconds
+
+    def interrupt(self, instance: port.InstanceId) -> None:
+        """Announce that a spot instance is taken away, and do it."""
+        self.news.tell(port.SpotInterruption(instance=instance, at=self.clock.now()))
+        self._later(self.pace.spot_notice_seconds, lambda: self._take(self.machines[instance]))
+
+    def recommend_rebalance(self, instance: port.InstanceId) -> None:
+        self.news.tell(port.RebalanceRecommendation(instance=instance, at=self.clock.now()))
+
+    def break_down(self, instance: port.InstanceId) -> None:
+        """Take a machine away without a word before."""
+        self._take(self.machines[instance])
+
+    # What AWS does when asked
+
+    def set_desired(self, group: Group, desired: int) -> None:
+        if not group.minimum <= desired <= group.maximum:
+            raise port.CloudError(
+                port.Reason.REFUSED,
+                f"New SetDesiredCapacity value {desired} is outside of {group.minimum} to {group.maximum} of "
+                f"{group.name}: the stack sets these bounds",
+                bounds=port.Bounds(asked=desired, minimum=group.minimum, maximum=group.maximum),
+            )
+        group.desired = desired
+        group.failed_attempts = 0
+        self._stop_launching(group)
+        self._settle(group)
+
+    def terminate(self, group: Group, instance: port.InstanceId, *, decrement: bool) -> None:
+        machine = group.machines.get(instance)
+        if machine is None:
+            raise port.CloudError(
+                port.Reason.NOT_FOUND, f"{group.name} has no instance {instance}: it may be gone already; read it again"
+            )
+        if decrement and group.desired - 1 < group.minimum:
+            raise port.CloudError(
+                port.Reason.REFUSED,
+                f"ending {instance} would leave {group.name} with less than {group.minimum}: let it be replaced",
+                bounds=port.Bounds(asked=group.desired - 1, minimum=group.minimum, maximum=group.maximum),
+            )
+        if not machine.counts:
+            return
+        group.desired -= 1 if decrement else 0
+        self._end(machine, USER_INITIATED)
+        self._settle(group)
+
+    def describe(self, instances: Iterable[port.InstanceId]) -> dict[port.InstanceId, port.Life]:
+        """Return lives, but of those that ended long ago."""
+        horizon = self.clock.now() - FORGOTTEN_SECONDS
+        found = (self.machines[one] for one in instances if one in self.machines)
+        return {
+            machine.id: machine.as_life() for machine in found if machine.ended_at is None or machine.ended_at > horizon
+        }
+
+    # What groups do by themselves
+
+    def _settle(self, group: Group) -> None:
+        """Bring a group nearer to what is desired of it."""
+        surplus = len(group.members) - group.desired
+        if surplus > 0:
+            self._shrink(group, surplus)
+        elif surplus < 0 and group.launching is None and "Launch" not in group.suspended:
+            self._launch_later(group, self.pace.reaction_seconds)
+
+    def _shrink(self, group: Group, surplus: int) -> None:
+        """End what is not protected, the oldest first; protection begins with being in service."""
+        victims = [
+            machine
+            for machine in group.members
+            if machine.is_listed and (machine.lifecycle is port.Lifecycle.PENDING or not machine.is_protected)
+        ][:surplus]
+        for machine in victims:
+            self._end(machine, USER_INITIATED)
+        if len(victims) < surplus:
+            self._record(
+                group, port.ActivityKind.TERMINATE, port.ActivityStatus.FAILED, message=ALL_PROTECTED, instance=None
+            )
+
+    def _launch_later(self, group: Group, seconds: float) -> None:
+        group.launching = self._later(seconds, lambda: self._launch(group))
+
+    def _stop_launching(self, group: Group) -> None:
+        if group.launching is not None:
+            group.launching.cancel()
+            group.launching = None
+
+    def _launch(self, group: Group) -> None:
+        group.launching = None
+        wanted = group.desired - len(group.members)
+        if wanted <= 0 or group.name not in self.groups:
+            return
+        now = self.clock.now()
+        obstacle = next((one for one in self.obstacles if one.hinders(group.spec.key, now)), None)
+        if obstacle is None:
+            group.failed_attempts = 0
+            for _ in range(wanted):
+                self._start(group)
+            return
+        self._fail(group, obstacle)
+
+    def _fail(self, group: Group, obstacle: Obstacle) -> None:
+        message = obstacle.message(group.spec.key)
+        self._record(
+            group,
+            port.ActivityKind.LAUNCH,
+            port.ActivityStatus.FAILED,
+            message=message,
+            failure=obstacle.failure,
+            instance=None,
+        )
+        self.news.tell(
+            port.LaunchFailed(group=group.name, at=self.clock.now(), failure=obstacle.failure, message=message)
+        )
+        pause = self.pace.retry_seconds * 2**group.failed_attempts
+        group.failed_attempts += 1
+        self._launch_later(group, min(pause, self.pace.retry_max_seconds))
+
+    def _start(self, group: Group) -> None:
+        machine = Machine(
+            id=port.InstanceId(f"i-{next(self._numbers):017x}"),
+            group=group.name,
+            key=group.spec.key,
+            capacity_type=group.spec.capacity_type,
+            launched_at=self.clock.now(),
+            template=group.template,
+            is_protected=group.is_protecting,
+            is_listed=group.late_seconds is None,
+        )
+        group.machines[machine.id] = self.machines[machine.id] = machine
+        self._record(group, port.ActivityKind.LAUNCH, port.ActivityStatus.UNDER_WAY, message="", instance=machine.id)
+        seconds = self.pace.pending_seconds if group.late_seconds is None else group.late_seconds
+        self._later(seconds, lambda: self._serve(group, machine))
+
+    def _serve(self, group: Group, machine: Machine) -> None:
+        if machine.lifecycle is not port.Lifecycle.PENDING:
+            return
+        machine.lifecycle, machine.is_listed = port.Lifecycle.IN_SERVICE, True
+        self._close(group, machine.id)
+        self.news.tell(port.MembersChanged(group=group.name, at=self.clock.now(), instance=machine.id))
+        for listener in self.on_in_service:
+            listener(machine)
+        self._settle(group)
+
+    def _take(self, machine: Machine) -> None:
+        """End a machine on the provider's own account; its group replaces it."""
+        if not machine.counts:
+            return
+        machine.is_end_told = False
+        self._end(machine, SPOT_TERMINATION)
+        if machine.group in self.groups:
+            self._settle(self.groups[machine.group])
+
+    def _end(self, machine: Machine, reason: str) -> None:
+        now = self.clock.now()
+        machine.lifecycle, machine.is_listed = port.Lifecycle.LEAVING, True
+        machine.ended_at, machine.end_reason = now, reason
+        group = self.groups[machine.group]
+        self._close(group, machine.id)
+        self._record(group, port.ActivityKind.TERMINATE, port.ActivityStatus.UNDER_WAY, message="", instance=machine.id)
+        self.news.tell(port.StateChange(instance=machine.id, at=now, state="shutting-down"))
+        self._later(self.pace.terminate_seconds, lambda: self._gone(group, machine))
+
+    def _gone(self, group: Group, machine: Machine) -> None:
+        machine.is_over = True
+        group.machines.pop(machine.id, None)
+        self._close(group, machine.id)
+        self.news.tell(port.StateChange(instance=machine.id, at=self.clock.now(), state="terminated"))
+        for listener in self.on_gone:
+            listener(machine)
+
+    def _record(
+        self,
+        group: Group,
+        kind: port.ActivityKind,
+        status: port.ActivityStatus,
+        *,
+        message: str,
+        instance: port.InstanceId | None,
+        failure: port.LaunchFailure | None = None,
+    ) -> None:
+        now = self.clock.now()
+        group.activities.append(
+            port.Activity(
+                id=f"activity-{next(self._activity_numbers)}",
+                kind=kind,
+                status=status,
+                started_at=now,
+                ended_at=None if status is port.ActivityStatus.UNDER_WAY else now,
+                instance=instance,
+                failure=failure,
+                message=message,
+            )
+        )
+
+    def _close(self, group: Group, instance: port.InstanceId) -> None:
+        """End the activities of a machine that are under way."""
+        group.activities[:] = [
+            replace(one, status=port.ActivityStatus.SUCCESSFUL, ended_at=self.clock.now())
+            if one.instance == instance and one.status is port.ActivityStatus.UNDER_WAY
+            else one
+            for one in group.activities
+        ]
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, act)

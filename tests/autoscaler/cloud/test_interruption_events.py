@@ -1,0 +1,122 @@
+"""EventBridge's documents, as its documentation shows them, and what is not one."""
+
+import contextlib
+import json
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from autoscaler.cloud import interruption_events, port
+
+AT = 1_767_225_600.0
+WHO = port.InstanceId("i-0123456789abcdef0")
+GROUP = port.GroupName("bench.batch.eu-west-1b.m5.large")
+
+
+def document(kind: str, detail: Any, **more: Any) -> str:
+    return json.dumps(
+        {
+            "version": "0",
+            "id": "12345678-1234-1234-1234-123456789012",
+            "detail-type": kind,
+            "source": "aws.ec2",
+            "account": "123456789012",
+            "time": "2026-01-01T00:00:00Z",
+            "region": "eu-west-1",
+            "resources": [f"arn:aws:ec2:eu-west-1b:instance/{WHO}"],
+            "detail": detail,
+            **more,
+        }
+    )
+
+
+def of_group(message: str = "") -> dict[str, Any]:
+    return {
+        "StatusCode": "Failed",
+        "AutoScalingGroupName": GROUP,
+        "ActivityId": "87654321-4321-4321-4321-210987654321",
+        "Details": {"Availability Zone": "eu-west-1b", "Subnet ID": "subnet-12345678"},
+        "StatusMessage": message,
+        "EC2InstanceId": WHO,
+        "Cause": "description-text",
+    }
+
+
+SHORT = "We currently do not have sufficient m5.large capacity in the Availability Zone you requested (eu-west-1b)."
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        (
+            document("EC2 Spot Instance Interruption Warning", {"instance-id": WHO, "instance-action": "terminate"}),
+            port.SpotInterruption(instance=WHO, at=AT),
+        ),
+        (
+            document("EC2 Instance Rebalance Recommendation", {"instance-id": WHO}),
+            port.RebalanceRecommendation(instance=WHO, at=AT),
+        ),
+        (
+            document("EC2 Instance State-change Notification", {"instance-id": WHO, "state": "shutting-down"}),
+            port.StateChange(instance=WHO, at=AT, state="shutting-down"),
+        ),
+        (
+            document("EC2 Instance Launch Unsuccessful", of_group(SHORT)),
+            port.LaunchFailed(group=GROUP, at=AT, failure=port.LaunchFailure.INSUFFICIENT_CAPACITY, message=SHORT),
+        ),
+        (
+            document("EC2 Instance Launch Successful", of_group()),
+            port.MembersChanged(group=GROUP, at=AT, instance=WHO),
+        ),
+        (
+            document("EC2 Instance Terminate Successful", of_group()),
+            port.MembersChanged(group=GROUP, at=AT, instance=WHO),
+        ),
+        (
+            document(
+                "AWS Health Event",
+                {
+                    "service": "EC2",
+                    "eventTypeCategory": "scheduledChange",
+                    "startTime": "Thu, 01 Jan 2026 05:00:00 GMT",
+                    "affectedEntities": [{"entityValue": WHO, "status": "IMPAIRED"}],
+                },
+            ),
+            port.MaintenancePlanned(instances=(WHO,), at=AT, starts_at=AT + 5 * 3600),
+        ),
+        (document("EC2 Instance Terminate Unsuccessful", of_group()), None),
+        (document("Something New", {"anything": 1}), None),
+    ],
+)
+def test_documents_are_told_in_our_words(body: str, want: port.Event | None) -> None:
+    assert interruption_events.parse(body) == want
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "hello",
+        "[]",
+        "{}",
+        "null",
+        document("EC2 Spot Instance Interruption Warning", {"instance": WHO}),
+        document("EC2 Spot Instance Interruption Warning", {"instance-id": 7}),
+        document("EC2 Spot Instance Interruption Warning", {"instance-id": WHO}, time="yesterday"),
+        document("AWS Health Event", {"startTime": "soon"}),
+        "[" * 100_000,
+    ],
+)
+def test_what_cannot_be_read_is_a_value_error(body: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        interruption_events.parse(body)
+
+
+@hypothesis.given(
+    strategies.text(max_size=200) | strategies.dictionaries(strategies.text(), strategies.text()).map(json.dumps)
+)
+def test_no_message_raises_anything_else(body: str) -> None:
+    with contextlib.suppress(ValueError):
+        interruption_events.parse(body)
