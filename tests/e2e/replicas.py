@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,23 +20,38 @@ from tests.e2e import waiting
 from tools.local.plane import REPOSITORY, Plane
 
 LEASE_SECONDS = 3
+ENGINE = ("tests.e2e.replica",)
+"""The engine with small controllers of a test's own."""
+RUNTIME = ("autoscaler", "run")
+"""The runtime as it is."""
 
 
 class Replica:
-    """One process of the runtime, with the controllers of tests/e2e/replica.py."""
+    """One process of the runtime: the engine with the controllers of tests/e2e/replica.py, or the runtime as it is."""
 
-    def __init__(self, kubeconfig: Path, namespace: str, identity: str, *flags: str) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        namespace: str,
+        identity: str,
+        *flags: str,
+        program: tuple[str, ...] = ENGINE,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.identity = identity
         self.port = free_port()
         self.log = kubeconfig.parent / f"{identity}-{self.port}.log"
         command = [
-            *(sys.executable, "-m", "tests.e2e.replica"),
+            *(sys.executable, "-m", *program),
             *("--kubeconfig", str(kubeconfig), "--namespace", namespace, "--identity", identity),
             *("--listen", f"127.0.0.1:{self.port}", "--lease-seconds", str(LEASE_SECONDS)),
             *flags,
         ]
+        variables = {**os.environ, **(environment or {})}
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=REPOSITORY)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, cwd=REPOSITORY, env=variables
+            )
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
