@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Final
+from urllib import parse
 
 from autoscaler.api import resources, version
 
@@ -23,11 +24,15 @@ class ResourceType:
     def collection(self, namespace: str | None = None) -> str:
         """Return the path of all its objects, or of those in one namespace."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+        return (
+            f"{root}/namespaces/{parse.quote(namespace, safe='')}/{self.plural}"
+            if namespace
+            else f"{root}/{self.plural}"
+        )
 
     def path(self, name: str, namespace: str | None = None, subresource: str | None = None) -> str:
         """Return the path of one object, or of a subresource of it."""
-        path = f"{self.collection(namespace if self.namespaced else None)}/{name}"
+        path = f"{self.collection(namespace if self.namespaced else None)}/{parse.quote(name, safe='')}"
         return f"{path}/{subresource}" if subresource else path
 
 

@@ -35,6 +35,7 @@ class Owner(NamedTuple):
     name: str
     uid: str
     controller: bool
+    api_version: str = ""
 
 
 class Meta(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -194,7 +195,13 @@ def _meta(read: wire.ObjectMeta) -> Meta:
         annotations=_kept(read.annotations),
         finalizers=tuple(sys.intern(finalizer) for finalizer in read.finalizers),
         owners=tuple(
-            Owner(sys.intern(owner.kind), sys.intern(owner.name), sys.intern(owner.uid), owner.controller)
+            Owner(
+                sys.intern(owner.kind),
+                sys.intern(owner.name),
+                sys.intern(owner.uid),
+                owner.controller,
+                sys.intern(owner.api_version),
+            )
             for owner in read.owner_references
         ),
     )

@@ -170,7 +170,7 @@ class Reflector(Generic[T]):
         """Decode an object; one that makes no sense is put aside under its name, and the rest goes on."""
         try:
             return self._decode(raw)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, no single object may end a watch
             meta = objects.simple(raw).meta
             log.warning("object_unreadable", kind=self.resource.kind, key=meta.key, error=str(error))
             return store.Unreadable(meta, str(error))

@@ -5,6 +5,7 @@ The effective request follows Kubernetes: init containers, sidecars, overhead, p
 
 import weakref
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -13,6 +14,8 @@ from autoscaler.api import quantities
 from autoscaler.kube import wire
 
 CPU: Final = "cpu"
+LARGEST: Final = 2**63 - 1
+"""Amounts end here, as in Kubernetes itself."""
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 _AMOUNTS: dict[str, int] = {}
 _AMOUNTS_MAX: Final = 10_000
@@ -96,10 +99,20 @@ def amount(resource: str, text: str | float) -> int:
     known = f"{resource}={text}"
     value = _AMOUNTS.get(known)
     if value is None:
-        value = quantities.millis(str(text)) if resource == CPU else quantities.units(str(text))
+        value = _read(resource, str(text))
         if len(_AMOUNTS) < _AMOUNTS_MAX:
             _AMOUNTS[known] = value
     return value
+
+
+def _read(resource: str, text: str) -> int:
+    """Read any amount that the API server takes, however strange; none is larger than the largest it reckons with."""
+    try:
+        value = quantities.millis(text) if resource == CPU else quantities.units(text)
+    except ValueError:  # an exponent of three digits is legal, and means all there is or nothing
+        number = Decimal(text)
+        value = LARGEST if number >= 1 else int(number > 0)
+    return min(LARGEST, value)
 
 
 def _request(container: wire.Container, resized: Mapping[str, wire.ContainerStatus]) -> dict[str, int]:
@@ -114,7 +127,7 @@ def _request(container: wire.Container, resized: Mapping[str, wire.ContainerStat
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
     for name, value in more.items():
-        total[name] = total.get(name, 0) + value
+        total[name] = min(LARGEST, total.get(name, 0) + value)
 
 
 def _raise_to(total: dict[str, int], other: Mapping[str, int]) -> None:

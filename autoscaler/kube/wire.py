@@ -15,6 +15,7 @@ class OwnerReference(_Struct, frozen=True):
     name: str
     uid: str
     controller: bool = False
+    api_version: str = ""
 
 
 class ObjectMeta(_Struct, frozen=True):

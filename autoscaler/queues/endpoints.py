@@ -17,7 +17,13 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _THIS_NETWORK: Final = ipaddress.IPv4Network("0.0.0.0/8")
 _AWS_METADATA: Final = ipaddress.IPv6Network("fd00:ec2::/32")
+_METADATA: Final = frozenset(
+    ipaddress.ip_address(text) for text in ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254")
+)
+"""Where other clouds than AWS give credentials out, besides their link-local addresses."""
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_NAT64_LOCAL: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
+_TRANSLATED: Final = ipaddress.IPv6Network("::ffff:0:0:0/96")
 _COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
 """Like NAT64's these end in an IPv4 address: the forgotten form `::1.2.3.4`."""
 _API_NAMES: Final = ("kubernetes.default", "kubernetes.default.svc")
@@ -130,13 +136,15 @@ def unwrapped(given: Address) -> Address:
     if inner := given.ipv4_mapped or given.sixtofour:
         return inner
     plain = ipaddress.IPv6Address(int(given))  # without the zone
-    if plain in _NAT64 or (plain in _COMPATIBLE and int(plain) > 0xFFFF):  # ::1 is nobody's 0.0.0.1
+    if any(plain in each for each in (_NAT64, _NAT64_LOCAL, _TRANSLATED)) or (
+        plain in _COMPATIBLE and int(plain) > 0xFFFF
+    ):  # ::1 is nobody's 0.0.0.1
         return ipaddress.IPv4Address(int(plain) & 0xFFFFFFFF)
     return plain
 
 
 def _forbidden(plain: Address) -> str | None:
-    if plain.is_link_local or plain in _AWS_METADATA:
+    if plain.is_link_local or plain in _AWS_METADATA or plain in _METADATA:
         return "link-local and metadata"
     if plain.is_loopback:
         return "loopback"

@@ -8,6 +8,10 @@ _LONGEST: Final = 8000
 """Bytes. Servers refuse longer headers."""
 
 
+_AUTHORITY_LONGEST: Final = 64 * 1024
+"""Bytes. Longer ones take long to read, and somebody would do so on purpose."""
+
+
 def api_key(data: port.SecretData) -> str:
     """Return the credential; surrounding white space goes, as a line's end is easily put into a Secret."""
     return text(data, port.API_KEY)
@@ -30,7 +34,10 @@ def text(data: port.SecretData, key: str) -> str:
 
 def authority(data: port.SecretData | None) -> bytes | None:
     """Return the certificates to check a TLS server against; None means the system's."""
-    return (data or {}).get(port.AUTHORITY)
+    found = (data or {}).get(port.AUTHORITY)
+    if found is not None and len(found) > _AUTHORITY_LONGEST:
+        raise bad(port.AUTHORITY, f"is longer than {_AUTHORITY_LONGEST} bytes; a few certificates are enough")
+    return found
 
 
 def bad(key: str, what: str) -> port.QueueError:

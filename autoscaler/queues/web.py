@@ -7,6 +7,7 @@ a thousand pools share a session, and a server that is slow, endless or hostile 
 import asyncio
 import contextlib
 import functools
+import hashlib
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping
@@ -27,7 +28,10 @@ CONNECTIONS: Final = 512
 CONNECTIONS_PER_HOST: Final = 32
 _KEEP_SECONDS: Final = 30.0
 """Longer than the usual interval, so that a poll finds the connection of the one before."""
-_LOOKUPS: Final = 16
+_LOOKUPS: Final = 32
+_FAILED_LOOKUP_SECONDS: Final = 10.0
+"""A name that could not be looked up is not looked up again for so long."""
+_CONTEXTS: Final = 256
 _API_LOOKUP_SECONDS: Final = 60.0
 _API_RETRY_SECONDS: Final = 5.0
 _HEADERS: Final = {"Accept": "application/json, text/plain, */*", "Accept-Encoding": "identity", "User-Agent": "sluice"}
@@ -76,7 +80,7 @@ class Web:
         self._limits = limits or Limits()
         self._resolver = resolver or Resolver()
         self._api = _ApiAddresses(policy, self._resolver)
-        self._context = functools.lru_cache(maxsize=256)(_trusting)
+        self._contexts = _Contexts()
         connector = aiohttp.TCPConnector(
             limit=CONNECTIONS,
             limit_per_host=CONNECTIONS_PER_HOST,
@@ -98,7 +102,7 @@ class Web:
         try:
             async with asyncio.timeout(self._limits.timeout_seconds):
                 await self._api.refresh()
-                return await self._follow(url, {**_HEADERS, **headers}, self._context(authority))
+                return await self._follow(url, {**_HEADERS, **headers}, await self._contexts.get(authority))
         except TimeoutError as error:
             raise port.QueueError(
                 port.Reason.TIMEOUT,
@@ -159,12 +163,18 @@ class Resolver(AbstractResolver):
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="queue-names")
+        self._under_way: dict[tuple[str, int, int], asyncio.Future[list[Any]]] = {}
+        self._failed: dict[str, tuple[float, OSError]] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        look_up = functools.partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, family=family)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
+        """Look a name up; one that nobody answers for holds one thread, however often it is asked for."""
+        now = asyncio.get_running_loop().time()
+        until, error = self._failed.get(host, (now, OSError()))
+        if now < until:
+            raise error
+        found = await asyncio.shield(self._look_up(host, port, family))
         return [
             ResolveResult(
                 hostname=host,
@@ -177,8 +187,44 @@ class Resolver(AbstractResolver):
             for kind, _, protocol, _, target in found
         ]
 
+    def _look_up(self, host: str, port: int, family: int) -> "asyncio.Future[list[Any]]":
+        key = (host, port, family)
+        if key not in self._under_way:
+            ask = functools.partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, family=family)
+            asked = asyncio.get_running_loop().run_in_executor(self._threads, ask)
+            self._under_way[key] = asked
+            asked.add_done_callback(lambda done: self._note(key, done))
+        return self._under_way[key]
+
+    def _note(self, key: tuple[str, int, int], done: "asyncio.Future[list[Any]]") -> None:
+        del self._under_way[key]
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, OSError):
+            now = asyncio.get_running_loop().time()
+            self._failed = {host: each for host, each in self._failed.items() if each[0] > now}
+            self._failed[key[0]] = (now + _FAILED_LOOKUP_SECONDS, error)
+
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _Contexts:
+    """How TLS servers are checked, by the certificates that are trusted. Reading certificates takes a thread's time."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, ssl.SSLContext | port.QueueError] = {}
+
+    async def get(self, authority: bytes | None) -> ssl.SSLContext:
+        """Return the context; raise QueueError, each time anew but without another look, if there is none."""
+        key = b"" if authority is None else hashlib.sha256(authority).digest()
+        if key not in self._known:
+            self._known[key] = await asyncio.to_thread(_trusting, authority)
+            if len(self._known) > _CONTEXTS:
+                self._known.pop(next(iter(self._known)))
+        found = self._known[key]
+        if isinstance(found, port.QueueError):
+            raise port.QueueError(found.reason, found.message)
+        return found
 
 
 class _ApiAddresses:
@@ -240,12 +286,12 @@ def _kind(error: Exception) -> str:
     return text or type(error).__name__
 
 
-def _trusting(authority: bytes | None) -> ssl.SSLContext:
+def _trusting(authority: bytes | None) -> ssl.SSLContext | port.QueueError:
     if authority is None:
         return ssl.create_default_context()
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=authority.decode("ascii"))
-    except (ssl.SSLError, ValueError) as error:
-        raise secrets.bad(port.AUTHORITY, "holds no certificates in PEM form") from error
+    except (ssl.SSLError, ValueError):
+        return secrets.bad(port.AUTHORITY, "holds no certificates in PEM form")
     return context

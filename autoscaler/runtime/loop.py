@@ -105,17 +105,17 @@ class Runner:
         outcome = "done"
         try:
             wake_at = await self._unless_closed(controller.reconcile(dirty))
-            self._wake_at = self._not_at_once(wake_at)
+            self._wake_in(wake_at)
             self._failures = 0
         except writer.FencedError as error:
             outcome = "fenced"
-            self._again(dirty, since, self._time.now())
+            self._again(dirty, since, 0.0)
             log.info("cycle_fenced", controller=self.name, reason=str(error))
         except Exception as error:  # the one place where a controller's failure is caught: the others go on
             outcome = "failed"
             self._failures += 1
             pause = min(self._pace.backoff_max_seconds, self._pace.backoff_seconds * 2 ** min(self._failures - 1, 10))
-            self._again(dirty, since, self._time.now() + pause)
+            self._again(dirty, since, pause)
             log.exception("cycle_failed", controller=self.name, error=str(error), again_in_seconds=pause)
         finally:
             self._metrics.cycle(self.name, outcome, self._time.monotonic() - started)
@@ -127,14 +127,17 @@ class Runner:
         self._is_everything_dirty = False
         return {(kind, stored.meta.key) for kind, table in self.tables for stored in table}
 
-    def _not_at_once(self, wake_at: float | None) -> float | None:
-        now = self._time.now()
-        return wake_at if wake_at is None or wake_at > now else now + self._pace.again_seconds
+    def _wake_in(self, wake_at: float | None) -> None:
+        """Note when to wake, on the clock that never goes back: the wall clock may be set meanwhile."""
+        seconds = None if wake_at is None else wake_at - self._time.now()
+        if seconds is not None and seconds <= 0:
+            seconds = self._pace.again_seconds
+        self._wake_at = None if seconds is None else self._time.monotonic() + seconds
 
-    def _again(self, dirty: control.Dirty, since: float | None, wake_at: float) -> None:
+    def _again(self, dirty: control.Dirty, since: float | None, pause: float) -> None:
         self._dirty |= dirty
         self._dirty_since = since if since is not None else self._dirty_since
-        self._wake_at = wake_at
+        self._wake_at = self._time.monotonic() + pause
         self._changed.clear()
 
     async def _unless_closed(self, cycle: Coroutine[Any, Any, float | None]) -> float | None:
@@ -157,7 +160,7 @@ class Runner:
 
     async def _until_woken(self) -> None:
         """Wait for a change or for the time the controller named."""
-        limit = None if self._wake_at is None else max(0.0, self._wake_at - self._time.now())
+        limit = None if self._wake_at is None else max(0.0, self._wake_at - self._time.monotonic())
         try:
             async with asyncio.timeout(limit):
                 await self._changed.wait()

@@ -6,6 +6,7 @@ nobody else is left for: workers of a pool that is gone must not hang on our fin
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -19,6 +20,8 @@ from autoscaler.workers.life import POOLS, Ground, Life, Pool
 from autoscaler.workers.model import Phase
 
 log = structlog.get_logger()
+ORPHAN_SECONDS: Final = 10.0
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 CHECK_SECONDS: Final = 1.0
 """How often to see whether we may still act."""
 
@@ -44,7 +47,11 @@ class Controller:
         self._pods = footing.watch(kinds.PODS, objects.pod, namespace)
         self._pod_target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=self._pods)
         self._lives: dict[objects.Key, tuple[Life, asyncio.Task[None]]] = {}
-        self._by_uid: dict[str, Life] = {}
+        self._by_id: dict[crew.PoolId, Life] = {}
+        self._unsure: dict[crew.PoolId, dict[str, float]] = {}
+        """Workers of each pool that were asked for without an answer; they may come when another life has begun."""
+        self._unfreed: dict[objects.Key, float] = {}
+        """Orphans that could not be let go, and when to try again."""
         self._hosts: tuple[asyncio.TaskGroup, Ground] | None = None
         self._pods.index(crew.by_pool)
         self._pods.listen(self._pod_changed)
@@ -56,9 +63,9 @@ class Controller:
         changed = {key for kind, key in dirty if kind == POOLS.kind} | self._without_life()
         for key in sorted(changed):
             self._see(key)
-        for key in sorted(key for kind, key in dirty if kind == kinds.PODS.kind):
-            await self._free_orphan(key)
-        return None
+        await self._free_orphans({key for kind, key in dirty if kind == kinds.PODS.kind})
+        self._forget_unsure()
+        return self._footing.clock.now() + ORPHAN_SECONDS if self._unfreed else None
 
     # The source: it hosts the lives
 
@@ -115,37 +122,63 @@ class Controller:
             return
         group, ground = self._hosts
         if ground.is_ours(pool):
-            begun = Life(ground, pool)
+            identity = crew.PoolId(key.namespace, pool.meta.uid)
+            begun = Life(ground, pool, self._unsure.setdefault(identity, {}))
             task = group.create_task(begun.run(), name=f"pool {key.namespace}/{key.name}")
             self._lives[key] = (begun, task)
-            self._by_uid[begun.uid] = begun
+            self._by_id[identity] = begun
             task.add_done_callback(lambda _: self._ended(begun))
 
     def _ended(self, ended: Life) -> None:
         """Forget a life; if its pool is there, or one of the same name, another may begin."""
+        identity = crew.PoolId(ended.key.namespace, ended.uid)
         del self._lives[ended.key]
-        del self._by_uid[ended.uid]
+        del self._by_id[identity]
         if self._pools.get(ended.key) is not None:
             self._footing.wake(POOLS.kind, ended.key)
 
     def _pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
-        for uid in {uid for pod in (old, new) if pod is not None for uid in crew.by_pool(pod)}:
-            if uid in self._by_uid:
-                self._by_uid[uid].poke_pods()
+        for identity in {each for pod in (old, new) if pod is not None for each in crew.by_pool(pod)}:
+            if identity in self._by_id:
+                self._by_id[identity].poke_pods()
+
+    async def _free_orphans(self, changed: set[objects.Key]) -> None:
+        now = self._footing.clock.monotonic()
+        due = changed | {key for key, at in self._unfreed.items() if at <= now}
+        orphans = sorted(key for key in due if self._may_be_orphan(key))
+        self._unfreed = {key: at for key, at in self._unfreed.items() if key not in due}
+        await asyncio.gather(*(self._free_orphan(key) for key in orphans))
+
+    def _forget_unsure(self) -> None:
+        now = self._footing.clock.monotonic()
+        self._unsure = {
+            identity: names
+            for identity, names in self._unsure.items()
+            if identity in self._by_id or any(until > now for until in names.values())
+        }
+
+    def _may_be_orphan(self, key: objects.Key) -> bool:
+        pod: objects.Pod | None = self._pods.get(key)
+        return pod is not None and crew.hangs_on_us(pod) and not any(each in self._by_id for each in crew.by_pool(pod))
 
     async def _free_orphan(self, key: objects.Key) -> None:
-        """Let go of a worker that is being deleted and whose pool is gone, once the API server says so too."""
+        """Let go of a worker that is being deleted and whose pool is gone; one that fails does not hold up others."""
         pod: objects.Pod | None = self._pods.get(key)
-        if pod is None or not crew.hangs_on_us(pod) or not crew.by_pool(pod) or await self._has_pool(pod):
+        try:
+            if pod is not None and not await self._has_pool(pod):
+                await crew.let_go(self._footing.writer, self._pod_target, pod)
+                log.info("orphan_let_go", pod=key)
+        except port.ConflictError:  # it changed: we are woken again
             return
-        with contextlib.suppress(port.ConflictError):  # it changed: we are woken again
-            await crew.let_go(self._footing.writer, self._pod_target, pod)
-            log.info("orphan_let_go", pod=key)
+        except port.KubeError as error:
+            log.warning("orphan_not_let_go", pod=key, error=str(error))
+            self._unfreed[key] = self._footing.clock.monotonic() + ORPHAN_SECONDS
 
     async def _has_pool(self, pod: objects.Pod) -> bool:
+        """Ask for the pool that a worker names; a worker that names none, or none that could be, has none."""
         owner = pod.meta.controller
-        if owner is None or owner.uid in self._by_uid:
-            return True
+        if not crew.by_pool(pod) or owner is None or not _NAME.fullmatch(owner.name):
+            return False
         key = objects.Key(pod.meta.key.namespace, owner.name)
         known: Pool | None = self._pools.get(key)
         if known is not None and known.meta.uid == owner.uid:

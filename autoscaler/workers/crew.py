@@ -5,21 +5,27 @@ worker's deletion was asked for: the kubelet still ends it in its own time, and 
 """
 
 import asyncio
+import functools
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+import structlog
 
 from autoscaler import control
-from autoscaler.api import keys, names
+from autoscaler.api import keys, names, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds, objects, port, store, wire, writer
 from autoscaler.workers import pods
 from autoscaler.workers.model import Phase, Worker
 
+log = structlog.get_logger()
 AT_ONCE: Final = 16
 """So many writes of one pool are under way at once: others must not wait for the last of a thousand workers."""
 NAMES_TRIED: Final = 5
+PROVEN_SECONDS: Final = 30.0
 UNSURE_SECONDS: Final = 90.0
 """Longer than an API server works on a request: an unanswered creation has happened by then, or never will."""
 _SERVER_ERROR: Final = 500
@@ -46,10 +52,18 @@ def random_suffix() -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(names.POD_SUFFIX_LENGTH))
 
 
-def by_pool(pod: objects.Pod) -> tuple[str, ...]:
-    """Return the uid of the pool that a pod is a worker of."""
+class PoolId(NamedTuple):
+    """A pool, as its workers name it. The namespace is part of it: anybody may write any uid into a pod."""
+
+    namespace: str
+    uid: str
+
+
+def by_pool(pod: objects.Pod) -> tuple[PoolId, ...]:
+    """Return the pool that a pod is a worker of."""
     owner = pod.meta.controller
-    return (owner.uid,) if owner is not None and owner.kind == "WorkerPool" else ()
+    is_ours = owner is not None and owner.kind == "WorkerPool" and owner.api_version == version.GROUP_VERSION
+    return (PoolId(pod.meta.key.namespace, owner.uid),) if owner is not None and is_ours else ()
 
 
 def hangs_on_us(pod: objects.Pod) -> bool:
@@ -80,8 +94,10 @@ class Crew:
         *,
         pool: objects.Key,
         uid: str,
+        unsure: dict[str, float],
         suffix: Callable[[], str] = random_suffix,
     ) -> None:
+        """Take care of a pool's workers; `unsure` outlives us, since what was asked for may come later."""
         self._api = footing.api
         self._writer = footing.writer
         self._time = footing.clock
@@ -89,21 +105,22 @@ class Crew:
         self._index = table.index(by_pool)
         self._target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=table)
         self._pool = pool
-        self._uid = uid
+        self._id = PoolId(pool.namespace, uid)
         self._suffix = suffix
         self._is_confirmed = False
-        self._unsure: dict[str, float] = {}
+        self._unsure = unsure
         """Names of workers that were asked for without an answer, and until when they may still come."""
 
     def there(self) -> Mapping[objects.Key, objects.Pod]:
         """Return the pods that are known. A view: it changes with the table."""
-        return self._index.get(self._uid)
+        return self._index.get(self._id)
 
     def workers(self) -> tuple[Worker, ...]:
         """Return all workers, those that may have been made included."""
         found = [_worker(pod) for pod in self.there().values()]
         known, now = {worker.name for worker in found}, self._time.monotonic()
-        self._unsure = {name: until for name, until in self._unsure.items() if until > now and name not in known}
+        for name in [name for name, until in self._unsure.items() if until <= now or name in known]:
+            del self._unsure[name]
         return (*found, *(Worker(name=name, phase=Phase.PENDING) for name in self._unsure))
 
     async def confirm(self) -> None:
@@ -115,15 +132,21 @@ class Crew:
             request = port.Request(method="GET", path=kinds.PODS.collection(self._pool.namespace), query=query)
             page = wire.LISTING.decode(port.required(await self._api.send(request)))
             for item in page.items:
-                self._table.wrote(objects.pod(item))
+                try:
+                    self._table.wrote(objects.pod(item))
+                except (msgspec.MsgspecError, ValueError) as error:  # the watch has put it aside, and says so
+                    log.info("pod_unreadable", pool=self._pool, error=str(error))
             if not page.metadata.continue_:
                 break
             query = {**query, "continue": page.metadata.continue_}
         self._is_confirmed = True
 
-    async def create(self, count: int, template: Mapping[str, Any], blueprint: pods.Blueprint) -> Outcome:
-        """Make so many workers; stop at the first that is refused, as the others would be too."""
-        return await _each(range(count), lambda _: self._create(template, blueprint), stop_early=True)
+    async def create(
+        self, count: int, template: Mapping[str, Any], blueprint: pods.Blueprint, *, is_wanted: Callable[[], bool]
+    ) -> Outcome:
+        """Make so many workers, each only if it is still wanted; stop at a refusal, as the others would be refused."""
+        make = functools.partial(self._create, template, blueprint)
+        return await _each(range(count), lambda _: make(), go_on=is_wanted, stop_early=True)
 
     async def remove(self, chosen: Iterable[str]) -> Outcome:
         """Delete workers and let them go."""
@@ -133,6 +156,15 @@ class Crew:
     async def let_go(self) -> Outcome:
         """Take our finalizer off all workers whose deletion was asked for."""
         return await _each([pod for pod in self.there().values() if hangs_on_us(pod)], self._let_go)
+
+    def has_proven(self) -> bool:
+        """Tell whether one of the workers did its work, or has been at it for a while."""
+        now = self._time.now()
+        return any(
+            pod.phase == "Succeeded"
+            or (pod.phase == "Running" and pod.started_at is not None and now - pod.started_at > PROVEN_SECONDS)
+            for pod in self.there().values()
+        )
 
     def is_free(self) -> bool:
         """Tell whether no pod has our finalizer any more."""
@@ -155,10 +187,22 @@ class Crew:
         try:
             await self._writer.create(self._target, manifest)
         except port.ApiError as error:
-            if error.status < _SERVER_ERROR:
+            if error.status < _SERVER_ERROR or await self._is_absent(name):
                 self._unsure.pop(name, None)
-            raise
+            # Without the random name: what is told again and again must be the same words.
+            raise type(error)(error.status, error.reason, error.message.replace(f'"{name}" ', "")) from error
         self._unsure.pop(name, None)
+
+    async def _is_absent(self, name: str) -> bool:
+        """Tell whether a worker was surely not made, after an answer that leaves it open."""
+        request = port.Request(method="GET", path=kinds.PODS.path(name, self._pool.namespace))
+        try:
+            self._target.remember(port.required(await self._api.send(request)))
+        except port.NotFoundError:
+            return True
+        except (port.KubeError, msgspec.MsgspecError, ValueError):
+            return False
+        return False
 
     async def _remove(self, pod: objects.Pod) -> None:
         if pod.meta.deleted_at is None:
@@ -182,7 +226,13 @@ async def let_go(writes: writer.Writer, target: writer.Target[objects.Pod], pod:
         target.forget(pod.meta.key, pod.meta.uid)
 
 
-async def _each(things: Sequence[T], do: Callable[[T], Awaitable[None]], *, stop_early: bool = False) -> Outcome:
+async def _each(
+    things: Sequence[T],
+    do: Callable[[T], Awaitable[None]],
+    *,
+    go_on: Callable[[], bool] = lambda: True,
+    stop_early: bool = False,
+) -> Outcome:
     """Do something to each, several at once; one failure does not stop the others unless told so."""
     failures: list[port.KubeError] = []
     fenced: list[writer.FencedError] = []
@@ -192,7 +242,7 @@ async def _each(things: Sequence[T], do: Callable[[T], Awaitable[None]], *, stop
     async def work() -> None:
         nonlocal done
         for thing in left:
-            if fenced or (stop_early and failures):
+            if fenced or (stop_early and failures) or not go_on():
                 return
             try:
                 await do(thing)

@@ -35,6 +35,11 @@ TICK_SECONDS: Final = 0.001
 """What is due within this is due now: clocks are rounded."""
 AGAIN_SECONDS: Final = (1.0, 60.0)
 """After what failed: when it is tried again, at first and at last."""
+GROW_AGAIN_SECONDS: Final = (5.0, 300.0)
+"""After workers were refused, or failed at once: when new ones are made, at first and at last."""
+HANDOVER_SECONDS: Final = 10.0
+"""A pool that another operator handled grows only after this: what that one has sent has arrived by then."""
+NAMES_LOGGED: Final = 10
 READ: Final = "Read"
 """How a reading that succeeded is counted."""
 
@@ -79,7 +84,7 @@ _DEPLOYMENT: Final = msgspec.json.Decoder(_Deployment)
 class Life:
     """One pool."""
 
-    def __init__(self, ground: Ground, pool: Pool) -> None:
+    def __init__(self, ground: Ground, pool: Pool, unsure: dict[str, float]) -> None:
         self.key = pool.meta.key
         self.uid = pool.meta.uid
         self.polls: Counter[str] = Counter()
@@ -89,18 +94,30 @@ class Life:
         self.queue_size: int | None = None
         self._ground = ground
         self._footing = ground.footing
-        self._crew = crew.Crew(ground.footing, ground.pods, pool=self.key, uid=self.uid, suffix=ground.suffix)
+        self._crew = crew.Crew(
+            ground.footing, ground.pods, pool=self.key, uid=self.uid, unsure=unsure, suffix=ground.suffix
+        )
         self._target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=ground.pools)
         self._woken = asyncio.Event()
         self._pool_changed = True
         self._reading: asyncio.Task[int] | None = None
+        self._ask_again_at: float | None = None
+        """When the queue is asked once more beside its rhythm, for workers that could not be made."""
+        self._size: int | None = None
+        """What the queue said last, until it was acted on."""
         self._next_poll: float | None = None
+        """On the clock that never goes back, as all times here."""
         self._asked: int | None = None
         """The generation of the spec that the queue was last asked for."""
         self._template_checked: int | None = None
         self._unread = 0
         """How many readings in a row have failed."""
         self._failed_steps = 0
+        self._bad_growths = 0
+        """How often in a row workers were refused, or failed before any worked."""
+        self._grow_after = float("-inf")
+        if pool.resource.status.managed_by not in (None, ground.footing.identity):
+            self._grow_after = ground.footing.clock.monotonic() + HANDOVER_SECONDS
         self._again_at: float | None = None
         self._publish_at: float | None = None
         self._published_at = float("-inf")
@@ -153,16 +170,19 @@ class Life:
         except port.ConflictError:  # what we knew is old: the change that overtook us is on its way
             self._try_again()
         except port.KubeError as error:
-            self._try_again()
-            self._fail(Stage.CLUSTER, Problem(reason="ApiError", message=str(error)))
-            with contextlib.suppress(port.KubeError):
-                await self._publish()
+            await self._stumble(Problem(reason="ApiError", message=str(error)))
         except writer.FencedError:
             raise
         except Exception as error:  # the boundary of one pool: the others go on
-            self._try_again()
             log.exception("pool_failed", pool=self.key, error=str(error))
-            self._fail(Stage.CLUSTER, Problem(reason="InternalError", message=f"{type(error).__name__}: {error}"))
+            await self._stumble(Problem(reason="InternalError", message=f"{type(error).__name__}: {error}"))
+
+    async def _stumble(self, problem: Problem) -> None:
+        """Tell what broke a step, and try again later."""
+        self._try_again()
+        self._fail(Stage.CLUSTER, problem)
+        with contextlib.suppress(port.KubeError):
+            await self._publish()
 
     async def _reconcile(self, pool: Pool) -> None:
         if pool.meta.deleted_at is not None:
@@ -207,7 +227,8 @@ class Life:
 
     async def _shut_down(self) -> None:
         self._stop_reading()
-        self._next_poll, self._asked, self._full = None, None, None
+        self._next_poll, self._ask_again_at, self._asked, self._size, self._full = None, None, None, None, None
+        self._bad_growths, self._grow_after = 0, float("-inf")
         self._problems.clear()
         await self._remove([worker.name for worker in self._crew.workers()])
 
@@ -216,32 +237,39 @@ class Life:
     async def _follow(self, pool: Pool) -> None:
         """Ask the queue when its time has come or the pool was changed; act on what it said."""
         self._ask(pool)
-        if self._reading is None or not self._reading.done():
-            return
-        read, self._reading = self._reading, None
-        size = self._taken(read)
-        self._next_poll = self._due(pool)
-        await self._clean_up(pool)
-        if size is not None:
-            self.queue_size = size
-            await self._grow(pool, size)
+        if self._reading is not None and self._reading.done():
+            read, self._reading = self._reading, None
+            self._size = self._taken(read)
+            self._next_poll = self._due(pool)
+            await self._clean_up(pool)
+        if self._size is not None:
+            self.queue_size = self._size
+            await self._grow(pool, self._size)
+            self._size = None  # acted on: the same number read again may speak of other jobs
 
     def _ask(self, pool: Pool) -> None:
-        now, changed = self._footing.clock.now(), self._asked != pool.meta.generation
+        now, changed = self._footing.clock.monotonic(), self._asked != pool.meta.generation
         if changed:
             self._stop_reading()
-            self._unread = 0
-        elif self._reading is not None or (self._next_poll is not None and now < self._next_poll - TICK_SECONDS):
+            self._unread, self._size = 0, None
+            self._bad_growths, self._grow_after = 0, min(self._grow_after, now + HANDOVER_SECONDS)
+        elif self._reading is not None or not self._is_due(now):
             return
         self._asked = pool.meta.generation
-        self._next_poll = self._due(pool)
+        self._next_poll, self._ask_again_at = self._due(pool), None
         self._reading = asyncio.create_task(self._read(pool), name=f"reading {self.key}")
         self._reading.add_done_callback(lambda _: self._woken.set())
 
+    def _is_due(self, now: float) -> bool:
+        times = [at for at in (self._next_poll, self._ask_again_at) if at is not None]
+        return not times or now >= min(times) - TICK_SECONDS
+
     def _due(self, pool: Pool) -> float:
+        """Return when the queue is next asked. The wall clock only says how far off that is, for it may be set."""
         interval = rhythm.seconds(pool.resource.spec.queue.interval)
         now = self._footing.clock.now() + 2 * TICK_SECONDS  # one that is due now is not the next
-        return rhythm.next_poll(now, uid=self.uid, interval_seconds=interval, failures=self._unread)
+        due = rhythm.next_poll(now, uid=self.uid, interval_seconds=interval, failures=self._unread)
+        return self._footing.clock.monotonic() + due - self._footing.clock.now()
 
     async def _read(self, pool: Pool) -> int:
         started = self._footing.clock.monotonic()
@@ -255,14 +283,21 @@ class Life:
         try:
             size = read.result()
         except queues.QueueError as error:
-            self._unread += 1
-            self.polls[error.reason] += 1
-            self._fail(Stage.QUEUE, Problem(reason=error.reason, message=error.message))
+            self._note_unread(Problem(reason=error.reason, message=error.message))
+            return None
+        except Exception as error:  # a fault of ours, and no reason to take the queue for empty or to forget it
+            log.exception("reading_failed", pool=self.key, error=str(error))
+            self._note_unread(Problem(reason="InternalError", message=f"{type(error).__name__}: {error}"))
             return None
         self._unread = 0
         self.polls[READ] += 1
         self._problems.pop(Stage.QUEUE, None)
         return size
+
+    def _note_unread(self, problem: Problem) -> None:
+        self._unread += 1
+        self.polls[problem.reason] += 1
+        self._fail(Stage.QUEUE, problem)
 
     def _stop_reading(self) -> None:
         if self._reading is not None:
@@ -275,10 +310,12 @@ class Life:
         chosen = decide.clean_up(self._crew.workers(), _policy(pool))
         gone_wrong = frozenset((*chosen.failed, *(worker.name for worker in chosen.stuck)))
         if failed := [name for name in chosen.failed if name not in self._told_failed]:
-            self._tell(telling.failed(failed))
+            log.warning("workers_failed", pool=self.key, workers=failed[:NAMES_LOGGED], count=len(failed))
+            self._tell(telling.failed(len(failed)))
         if stuck := [worker for worker in chosen.stuck if worker.name not in self._told_failed]:
             self._tell(telling.stuck(stuck))
         self._told_failed = gone_wrong
+        self._note_workers(failed=bool(failed))
         if removed := await self._remove(chosen.remove):
             self._tell(telling.cleaned(removed))
 
@@ -299,8 +336,14 @@ class Life:
         policy = _policy(pool)
         growth = decide.grow(self._crew.workers(), policy, queue_size)
         self._note_full(telling.full(growth, policy.capacity) if policy.is_active and growth.left_out else None)
-        if growth.create or self._template_checked != pool.meta.generation:
-            await self._create(pool, growth.create)
+        if not growth.create:
+            self._problems.pop(Stage.GROWTH, None)
+        wanted = growth.create
+        if wanted and self._footing.clock.monotonic() < self._grow_after - TICK_SECONDS:
+            wanted, self._ask_again_at = 0, self._grow_after
+        unchecked = self._template_checked != pool.meta.generation or Stage.TEMPLATE in self._problems
+        if wanted or unchecked:
+            await self._create(pool, wanted)
 
     async def _create(self, pool: Pool, count: int) -> None:
         """Make workers from the template as it is now; with a count of 0, only see whether that would work."""
@@ -312,14 +355,46 @@ class Life:
             return
         self._problems.pop(Stage.TEMPLATE, None)
         self._template_checked = pool.meta.generation
-        outcome = await self._crew.create(count, template, _blueprint(pool))
-        if outcome.done:
-            self._tell(telling.created(outcome.done))
-        if outcome.failure is None:
+        if count:
+            await self._create_from(template, pool, count)
+
+    async def _create_from(self, template: dict[str, Any], pool: Pool, count: int) -> None:
+        """Make workers; after a refusal, one is tried before the others."""
+        tries = [1, count - 1] if Stage.GROWTH in self._problems else [count]
+        done, failure = 0, None
+        for part in tries:
+            if failure is None:
+                outcome = await self._crew.create(part, template, _blueprint(pool), is_wanted=self._may_grow)
+                done, failure = done + outcome.done, outcome.failure
+        if done:
+            self._tell(telling.created(done))
+        if failure is None:
             self._problems.pop(Stage.GROWTH, None)
-        else:
-            message = f"created {outcome.done} of {telling.workers(count)}: {outcome.failure}"
-            self._fail(Stage.GROWTH, Problem(reason="CreationFailed", message=message))
+            return
+        self._hold_growth()
+        message = f"created {done} of {telling.workers(count)}: {failure}"
+        self._fail(Stage.GROWTH, Problem(reason="CreationFailed", message=message))
+
+    def _may_grow(self) -> bool:
+        """Ask before each creation: the pool may have been changed, shut down or deleted since it was planned."""
+        pool = self._mine()
+        if pool is None or pool.meta.deleted_at is not None or not _policy(pool).is_active:
+            return False
+        return len(self._crew.workers()) < pool.resource.spec.pool_capacity
+
+    def _note_workers(self, *, failed: bool) -> None:
+        """Make new workers less and less often while all that is made fails at once; begin anew when one works."""
+        if self._crew.has_proven():
+            self._bad_growths = 0
+        elif failed:
+            self._hold_growth()
+
+    def _hold_growth(self) -> None:
+        first, last = GROW_AGAIN_SECONDS
+        pause = min(last, first * 2.0 ** min(self._bad_growths, 10))
+        self._bad_growths += 1
+        self._grow_after = self._ask_again_at = self._footing.clock.monotonic() + pause
+        log.warning("growth_held", pool=self.key, seconds=pause)
 
     async def _template(self, pool: Pool) -> dict[str, Any]:
         source = pool.resource.spec.worker_spec.pod_template.source
@@ -365,14 +440,14 @@ class Life:
 
     async def _publish(self) -> None:
         """Write the status if it has changed, and not too often."""
-        pool, now = self._mine(), self._footing.clock.now()
+        pool, now = self._mine(), self._footing.clock.monotonic()
         self._publish_at = None
         if pool is None:
             return
         known = self._known(pool)
         if self._said == (pool.meta.resource_version, known):
             return
-        changes = status.changes(pool.resource, known, now)
+        changes = status.changes(pool.resource, known, self._footing.clock.now())
         if not changes:
             self._said = (pool.meta.resource_version, known)
             return
@@ -400,7 +475,7 @@ class Life:
         first, last = AGAIN_SECONDS
         pause = min(last, first * 2 ** min(self._failed_steps, 10))
         self._failed_steps += 1
-        self._again_at = self._footing.clock.now() + pause
+        self._again_at = self._footing.clock.monotonic() + pause
 
     def _note_success(self) -> None:
         if self._again_at is None:
@@ -408,14 +483,22 @@ class Life:
 
     async def _until_woken(self) -> None:
         """Wait for a change or for what is due; changes of pods alone are gathered for a moment."""
-        poll_at = self._next_poll if self._reading is None else None  # a reading under way wakes us by itself
-        due = [at for at in (poll_at, self._publish_at, self._again_at) if at is not None]
-        limit = max(0.0, min(due) - self._footing.clock.now()) if due else None
+        asked = (self._next_poll, self._ask_again_at) if self._reading is None else ()  # one under way wakes us itself
+        due = [at for at in (*asked, self._publish_at, self._again_at) if at is not None]
+        limit = max(0.0, min(due) - self._footing.clock.monotonic()) if due else None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit):
-                await self._woken.wait()
-                if not self._pool_changed and (self._reading is None or not self._reading.done()):
-                    await asyncio.sleep(GATHER_SECONDS)
+                await self._until_changed()
+
+    async def _until_changed(self) -> None:
+        while True:
+            await self._woken.wait()
+            if self._pool_changed or (self._reading is not None and self._reading.done()):
+                return
+            if self._again_at is None:
+                await asyncio.sleep(GATHER_SECONDS)
+                return
+            self._woken.clear()  # after what failed, pods can wait until it is tried again
 
 
 def _policy(pool: Pool) -> Policy:

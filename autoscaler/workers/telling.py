@@ -17,15 +17,15 @@ def cleaned(count: int) -> Told:
     return Told(reason=Reason.CLEAN_UP, message=f"removed {workers(count)} that ended")
 
 
-def failed(names: Sequence[str]) -> Told:
-    """Tell of workers that ended in failure."""
-    return Told(reason=Reason.FAILED_WORKER, message=f"failed: {_some(sorted(names))}", warning=True)
+def failed(count: int) -> Told:
+    """Tell of workers that ended in failure. Without names: the same words are counted instead of repeated."""
+    return Told(reason=Reason.FAILED_WORKER, message=f"{workers(count)} failed", warning=True)
 
 
 def stuck(found: Sequence[Worker]) -> Told:
     """Tell of workers that cannot start, and why."""
-    named = sorted(f"{worker.name} ({worker.trouble})" for worker in found)
-    return Told(reason=Reason.FAILED_WORKER, message=f"cannot start: {_some(named)}", warning=True)
+    why = ", ".join(sorted({worker.trouble for worker in found}))
+    return Told(reason=Reason.FAILED_WORKER, message=f"{workers(len(found))} cannot start: {why}", warning=True)
 
 
 def full(growth: Growth, capacity: int) -> Told:
@@ -55,8 +55,3 @@ def shut_down() -> Told:
 def workers(count: int) -> str:
     """Write a number of workers."""
     return "1 worker" if count == 1 else f"{count} workers"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more

@@ -119,12 +119,12 @@ async def test_workers_that_may_not_be_made_are_told_with_the_numbers_and_tried_
     world.line.length = 10
     world.add()
     post = faults.Matching(method="POST", path="/pods")
-    world.cluster.faults.add(faults.Answer(code=403), post, times=16)
+    world.cluster.faults.add(faults.Answer(code=403), post, times=12)
     async with runtime(world):
         await asyncio.sleep(2)
         assert world.condition("Ready")["reason"] == "CreationFailed"
         assert "created 0 of 10 workers: 403" in world.condition("Ready")["message"]
-        await asyncio.sleep(30)
+        await asyncio.sleep(60)
         assert world.made["pool"] == 10
         assert world.condition("Ready")["status"] == "True"
 

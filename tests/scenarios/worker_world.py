@@ -196,13 +196,14 @@ Wrap = Callable[[port.Api], port.Api]
 
 
 @contextlib.asynccontextmanager
-async def runtime(
+async def runtime(  # noqa: PLR0913  # each test sets what matters
     world: World,
     identity: str = "sluice",
     *,
     class_name: str | None = None,
     pod: str = "a",
     observe: bool = False,
+    everywhere: bool = False,
     wrap: Wrap | None = None,
 ) -> AsyncGenerator[process.Process, None]:
     """Run a replica that handles one class, in the namespace of all tests; at the end it stops cleanly."""
@@ -219,7 +220,8 @@ async def runtime(
         identity=identity,
         observe=observe,
     )
-    build = partial(controller.Controller, class_name=class_name, namespace=NAMESPACE, open_queues=lambda: world.lines)
+    namespace = None if everywhere else NAMESPACE
+    build = partial(controller.Controller, class_name=class_name, namespace=namespace, open_queues=lambda: world.lines)
     lease = names.worker_lease(class_name)
     made = process.Process(around, {"workers": process.Registration(lease=lease, build=build)})
     task = asyncio.create_task(made.run())

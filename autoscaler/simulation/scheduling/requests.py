@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from autoscaler.api import quantities
 from autoscaler.api.manifests import Manifest
+from autoscaler.kube import shapes
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -35,7 +35,7 @@ def amounts(given: Mapping[str, str | int]) -> Amounts:
 
 
 def amount(name: str, value: str | int) -> int:
-    return quantities.millis(str(value)) if name == CPU else quantities.units(str(value))
+    return shapes.amount(name, value)
 
 
 def _requests(container: Manifest) -> Amounts:

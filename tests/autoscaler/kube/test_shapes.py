@@ -140,8 +140,18 @@ def test_a_pod_is_cut_down_to_what_is_read() -> None:
     }
     got = objects.pod(msgspec.json.encode(body))
     assert got.meta.annotations == {"sluice.dev/x": "1"}
-    assert got.meta.controller == objects.Owner("Job", "j", "o", True)
+    assert got.meta.controller == objects.Owner("Job", "j", "o", True, "batch/v1")
     assert got.gates == ("g",)
     assert got.unschedulable_since == got.meta.created_at + 5
     assert got.waiting_reasons == ("ErrImagePull",)
     assert not got.is_terminal
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [("1e300", shapes.LARGEST), ("1e18", shapes.LARGEST), ("9223372036854775807E", shapes.LARGEST), ("1e-300", 1)],
+)
+def test_an_amount_beyond_all_reason_is_the_largest_there_is(text: str, want: int) -> None:
+    assert shapes.amount("cpu", text) == want
+    body = {"metadata": {"name": "p"}, "spec": {"containers": [container(text), container(text)]}}
+    assert objects.pod(msgspec.json.encode(body)).shape.requests["cpu"] == min(shapes.LARGEST, 2 * want)

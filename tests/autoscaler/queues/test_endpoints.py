@@ -25,6 +25,9 @@ REFUSED = [
     "255.255.255.255",
     "240.0.0.1",
     "10.100.0.1",
+    "100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
 ]
 
 
@@ -41,7 +44,8 @@ def is_refused(address: str, policy: endpoints.Policy = API, number: int = 443) 
 def test_an_address_is_refused_in_every_form(address: str) -> None:
     inner = ipaddress.IPv4Address(address)
     sixtofour = ipaddress.IPv6Address((0x2002 << 112) | (int(inner) << 80))
-    forms = [address, f"::ffff:{address}", f"64:ff9b::{address}", str(sixtofour)]
+    forms = [address, f"::ffff:{address}", f"64:ff9b::{address}", f"64:ff9b:1::{address}", str(sixtofour)]
+    forms.append(f"::ffff:0:{address}")
     if int(inner) > 0xFFFF:
         forms.append(f"::{address}")
     assert {form: is_refused(form) for form in forms} == dict.fromkeys(forms, True)
@@ -49,7 +53,7 @@ def test_an_address_is_refused_in_every_form(address: str) -> None:
 
 @pytest.mark.accept("W22")
 @pytest.mark.parametrize(
-    "address", ["::1", "::", "fe80::1", "fe80::1%eth0", "ff02::1", "fd00:ec2::254", "fd00:ec2::23"]
+    "address", ["::1", "::", "fe80::1", "fe80::1%eth0", "ff02::1", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"]
 )
 def test_addresses_of_ipv6_are_refused(address: str) -> None:
     assert is_refused(address)

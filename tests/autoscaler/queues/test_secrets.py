@@ -47,3 +47,9 @@ def test_the_authority_is_optional() -> None:
     assert secrets.authority(None) is None
     assert secrets.authority({"ApiKey": b"x"}) is None
     assert secrets.authority({"ca.crt": b"pem"}) == b"pem"
+
+
+def test_certificates_without_end_are_refused() -> None:
+    with pytest.raises(port.QueueError, match="longer than 65536 bytes"):
+        secrets.authority({port.AUTHORITY: b"x" * 65537})
+    assert secrets.authority({port.AUTHORITY: b"x"}) == b"x"

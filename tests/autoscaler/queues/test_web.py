@@ -133,3 +133,46 @@ def test_a_name_nobody_answers_for_is_a_timeout_and_does_not_hold_up_closing() -
     with pytest.raises(port.QueueError) as caught:
         asyncio.run(ask())
     assert caught.value.reason is port.Reason.TIMEOUT
+
+
+def test_certificates_that_are_none_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes | None] = []
+    trusting = web._trusting
+
+    def counted(authority: bytes | None) -> object:
+        read.append(authority)
+        return trusting(authority)
+
+    monkeypatch.setattr(web, "_trusting", counted)
+
+    async def ask() -> None:
+        contexts = web._Contexts()
+        for _ in range(3):
+            with pytest.raises(port.QueueError, match="no certificates"):
+                await contexts.get(b"broken")
+
+    asyncio.run(ask())
+    assert read == [b"broken"]
+
+
+def test_a_name_that_cannot_be_looked_up_holds_one_thread_and_is_left_alone_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def fail(host: str, *_: object, **__: object) -> None:
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+
+    async def ask() -> None:
+        resolver = web.Resolver()
+        answers = await asyncio.gather(*(resolver.resolve("dead") for _ in range(20)), return_exceptions=True)
+        assert all(isinstance(answer, OSError) for answer in answers)
+        with pytest.raises(OSError, match="unknown"):
+            await resolver.resolve("dead")
+        await resolver.close()
+
+    asyncio.run(ask())
+    assert asked == ["dead"]

@@ -15,10 +15,10 @@ def test_numbers_are_told_in_words() -> None:
     )
 
 
-def test_of_many_workers_three_are_named() -> None:
-    assert telling.failed([f"w-{number}" for number in range(5)]).message == "failed: w-0, w-1, w-2 and 2 more"
-    found = [Worker(name="w", phase=Phase.PENDING, trouble="ErrImagePull")]
-    assert telling.stuck(found).message == "cannot start: w (ErrImagePull)"
+def test_workers_that_went_wrong_are_told_of_in_words_that_repeat() -> None:
+    assert telling.failed(5).message == "5 workers failed"
+    found = [Worker(name=name, phase=Phase.PENDING, trouble="ErrImagePull") for name in ("v", "w")]
+    assert telling.stuck(found).message == "2 workers cannot start: ErrImagePull"
 
 
 def test_every_reason_of_the_seed_has_words() -> None:
@@ -27,7 +27,7 @@ def test_every_reason_of_the_seed_has_words() -> None:
         telling.adopted("prod-us"),
         telling.not_reconciled("why"),
         telling.cleaned(1),
-        telling.failed(["w"]),
+        telling.failed(1),
         telling.full(growth, 0),
         telling.created(1),
         telling.paused(),

@@ -98,7 +98,7 @@ def test_all_nine_events_are_told_with_the_operators_identity(
     site.wait_for_status("events", queueSize=0)
     site.end(done, "Succeeded")
     site.end(broken, "Failed")
-    seen.append(site.wait_for_event("events", "FailedWorker", ground.name_of(broken)))
+    seen.append(site.wait_for_event("events", "FailedWorker", "1 worker failed"))
     seen.append(site.wait_for_event("events", "CleanUp"))
     queues.answer("events", servers.page(b"", 500))
     seen.append(site.wait_for_event("events", "FailedToReconcile"))
