@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from autoscaler.api import crds, manifests, policies, resources, version
-from autoscaler.runtime import assembly, run, settings
+from autoscaler.kube import objects
+from autoscaler.runtime import assembly, explain, run, settings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,6 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(manifests.dump(_crds(arguments.kind)), end="")
         case "run":
             return _run(arguments)
+        case "explain":
+            return _explain(arguments)
         case "policies":
             print(manifests.dump(policies.manifests()), end="")
         case _:
@@ -33,6 +36,15 @@ def _parser() -> argparse.ArgumentParser:
         description="Run the controllers until SIGTERM. A flag may be given as the environment variable in brackets.",
     )
     settings.add_arguments(run_command, assembly.CONTROLLERS)
+    explain_command = commands.add_parser(
+        "explain",
+        help="say why a pod waits, and what every node group says to it",
+        description="Say why a pod waits, and what every node group says to it. It only reads the cluster.",
+    )
+    explain_command.add_argument("kind", choices=("pod",), help="what to explain")
+    explain_command.add_argument("name", metavar="NAMESPACE/NAME", help="which one")
+    explain_command.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
+    explain_command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
     crds_command = commands.add_parser(
         "crds",
         help="print the custom resource definitions as YAML",
@@ -56,7 +68,20 @@ def _run(arguments: argparse.Namespace) -> int:
     except settings.SettingsError as error:
         print(f"cannot run:\n{error}", file=sys.stderr)
         return 2
-    return run.run(chosen, assembly.registrations(chosen))
+    return run.run(chosen, assembly.registrations)
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    namespace, _, name = arguments.name.partition("/")
+    if not namespace or not name or "/" in name:
+        print(f"{arguments.name!r} must be NAMESPACE/NAME", file=sys.stderr)
+        return 2
+    try:
+        print(explain.explain(settings.read_origin(arguments), objects.Key(namespace, name)))
+    except (settings.SettingsError, explain.ExplainError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
 def _crds(kind: str | None) -> list[manifests.Manifest]:

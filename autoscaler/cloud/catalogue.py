@@ -13,7 +13,7 @@ import functools
 import importlib.resources
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import msgspec
 import structlog
@@ -87,6 +87,7 @@ def expected(kind: InstanceType, node: port.NodeTemplate) -> dict[str, int]:
     return {**kind.allocatable(), **node.resources}
 
 
+@runtime_checkable
 class Source(Protocol):
     """Who can tell what instance types have."""
 

@@ -4,13 +4,20 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+import structlog
+
 from autoscaler import control
 from autoscaler.api import names
-from autoscaler.api.permissions import WORKERS, WorkerScope
+from autoscaler.api.permissions import CAPACITY, WORKERS, WorkerScope
+from autoscaler.api.resources import accounts
+from autoscaler.capacity import controller as capacity
+from autoscaler.cloud import port as cloud
+from autoscaler.cloud import providers
 from autoscaler.queues import endpoints, sources, sqs
 from autoscaler.runtime import process, settings
 from autoscaler.workers import controller as workers
 
+log = structlog.get_logger()
 KUBE_SYSTEM: Final = "kube-system"
 
 
@@ -57,6 +64,27 @@ def _open_queues(chosen: settings.Settings, api_server: str) -> sources.Sources:
     return sources.Sources.open(policy, aws=override)
 
 
-_PARTS: Final[Mapping[str, Callable[[settings.Settings], dict[str, process.Registration]]]] = {WORKERS: _workers}
+def _capacity(chosen: settings.Settings) -> dict[str, process.Registration]:
+    """Scale the node groups that are tagged with the cluster's name; without a name there are none."""
+    if chosen.cluster is None:
+        log.warning("capacity_off", advice="give the cluster's name in AWS with --cluster to scale its node groups")
+        return {}
+    build = partial(_build_capacity, chosen.cluster)
+    return {CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, build=build)}
+
+
+def _build_capacity(cluster: str, footing: control.Footing) -> capacity.Controller:
+    return capacity.Controller(footing, open_cloud=partial(_open_cloud, cluster))
+
+
+def _open_cloud(cluster: str, name: str, spec: accounts.ProviderAccountSpec) -> cloud.Cloud:
+    del name
+    return providers.open_cloud(providers.Order(spec=spec, cluster=cluster))
+
+
+_PARTS: Final[Mapping[str, Callable[[settings.Settings], dict[str, process.Registration]]]] = {
+    WORKERS: _workers,
+    CAPACITY: _capacity,
+}
 CONTROLLERS: Final = tuple(_PARTS)
 """The names that --controllers takes."""

@@ -195,6 +195,7 @@ class Process:
             feed=lambda source: self._feed(runner, source),
             wake=runner.wake,
             held_back=runner.held_back,
+            may_act=self._fence(lease).permits,
             measure=self.metrics.measure,
         )
 
@@ -235,7 +236,10 @@ class Process:
     def _fence(self, lease: str) -> fence.Fence:
         around = self._around
         return fence.Fence(
-            remaining=lambda: around.leadership.remaining(lease), is_paused=self._is_paused, observe=around.observe
+            remaining=lambda: around.leadership.remaining(lease),
+            is_paused=self._is_paused,
+            observe=around.observe,
+            monotonic=around.clock.monotonic,
         )
 
     def _writer(self, lease: str) -> writer.Writer:

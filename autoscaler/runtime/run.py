@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -15,11 +15,15 @@ from autoscaler.runtime import compatibility, controllers, http, leadership, pro
 log = structlog.get_logger()
 
 
-def run(chosen: settings.Settings, registrations: Mapping[str, process.Registration]) -> int:
-    """Run these controllers until told to stop; return the exit code."""
+Assemble = Callable[[settings.Settings], Mapping[str, process.Registration]]
+"""Puts the controllers together that these settings ask for."""
+
+
+def run(chosen: settings.Settings, assemble: Assemble) -> int:
+    """Run the controllers until told to stop; return the exit code."""
     telemetry.configure_logging(chosen.log_level)
     try:
-        asyncio.run(_run(chosen, registrations))
+        asyncio.run(_run(chosen, assemble(chosen)))
     except (credentials.CredentialsError, compatibility.IncompatibleError, port.KubeError) as error:
         log.error("cannot_run", error=str(error))  # noqa: TRY400  # the message says it all
         return 1

@@ -119,6 +119,11 @@ def read(arguments: argparse.Namespace, known: Sequence[str], environment: Mappi
     return _Reader(arguments, os.environ if environment is None else environment).read(known)
 
 
+def read_origin(arguments: argparse.Namespace, environment: Mapping[str, str] | None = None) -> credentials.Origin:
+    """Read who we are to the API server, for commands that need nothing else."""
+    return _Reader(arguments, os.environ if environment is None else environment).read_origin()
+
+
 class _Reader:
     def __init__(self, arguments: argparse.Namespace, environment: Mapping[str, str]) -> None:
         self._arguments = arguments
@@ -153,6 +158,12 @@ class _Reader:
         if self._problems:
             raise SettingsError("\n".join(self._problems))
         return settings
+
+    def read_origin(self) -> credentials.Origin:
+        origin = self._origin()
+        if self._problems:
+            raise SettingsError("\n".join(self._problems))
+        return origin
 
     def _text(self, name: str, variable: str | None = None) -> str | None:
         given: str | None = getattr(self._arguments, name)

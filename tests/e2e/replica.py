@@ -89,14 +89,18 @@ def registrations(identity: str, namespace: str) -> Mapping[str, process.Registr
     }
 
 
+def _chosen(chosen: settings.Settings) -> Mapping[str, process.Registration]:
+    made = registrations(chosen.identity, chosen.namespace)
+    return {name: made[name] for name in chosen.controllers}
+
+
 def main() -> int:
     """Run as the real command does."""
     parser = argparse.ArgumentParser()
     known = ("copies", "beats", "pools")
     settings.add_arguments(parser, known)
     chosen = settings.read(parser.parse_args(), known)
-    made = registrations(chosen.identity, chosen.namespace)
-    return run.run(chosen, {name: made[name] for name in chosen.controllers})
+    return run.run(chosen, _chosen)
 
 
 if __name__ == "__main__":

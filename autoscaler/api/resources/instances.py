@@ -24,6 +24,7 @@ from autoscaler.api.resources.types import LabelValue, Seconds, Uid
 
 ProviderId = Annotated[str, Field(max_length=512)]
 ScopeSeconds = Annotated[dict[LabelValue, Seconds], Field(max_length=256)]
+ScopeMicros = Annotated[dict[LabelValue, Annotated[int, Field(ge=0, le=999_999)]], Field(max_length=256)]
 
 
 class Phase(StrEnum):
@@ -53,6 +54,8 @@ class RunningPod(Model):
     """The scope that is charged; absent: none."""
     started_at: datetime
     """When the pod began to use the instance."""
+    share_millionths: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    """How much of the instance it holds, by the resource of which it holds most; absent: all of it."""
 
 
 class MonthUsage(Model):
@@ -62,6 +65,8 @@ class MonthUsage(Model):
     """Seconds the instance existed."""
     scopes: ScopeSeconds = {}
     """Seconds of work by scope."""
+    cost_micros: Annotated[int, Field(ge=0, le=9_007_199_254_740_991)] | None = None
+    """What those seconds cost, in millionths of the currency of the prices; absent: no price was known."""
 
 
 Month = Annotated[str, Field(max_length=7, pattern=r"^[0-9]{4}-[0-9]{2}$")]
@@ -88,6 +93,8 @@ class InstanceStatus(Model):
     """Pods whose time is not accounted for yet."""
     durations_by_scope: ScopeSeconds = {}
     """Seconds of work by scope in this life."""
+    remainders: ScopeMicros = {}
+    """Millionths of a second of work by scope that are not yet a whole second."""
     months: Annotated[dict[Month, MonthUsage], Field(max_length=14)] = {}
     """What was used by month (UTC); 13 months are kept."""
     idle_since: datetime | None = None

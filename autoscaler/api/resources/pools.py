@@ -22,7 +22,7 @@ from autoscaler.api.resources.base import (
     name_rule,
     rules,
 )
-from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, LabelValue, Quantities, Seconds
+from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, LabelValue, Quantities, Seconds, Taint
 
 ZoneName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+$")]
 InstanceTypeName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]
@@ -134,7 +134,11 @@ class NodeGroup(Model):
     template_hash: Annotated[str, Field(max_length=64)] | None = None
     """Hash of what its nodes are made from; the learned allocatable belongs to it."""
     allocatable: Quantities = {}
-    """What its nodes really offer to pods, learned from them."""
+    """What its nodes offer to pods: learned from them, or expected while there was none."""
+    labels: Labels = {}
+    """The labels that its nodes have."""
+    taints: Annotated[tuple[Taint, ...], Field(max_length=32)] = ()
+    """The taints that its nodes have when they register."""
     unavailable_until: datetime | None = None
     """The provider had no capacity: not asked again before this time."""
     reason: Annotated[str, Field(max_length=1024)] | None = None

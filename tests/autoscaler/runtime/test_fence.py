@@ -1,6 +1,7 @@
 """What keeps a write from being sent, and in which order it is asked."""
 
 import pytest
+import structlog
 
 from autoscaler.kube import port, writer
 from autoscaler.runtime import fence
@@ -40,3 +41,22 @@ def test_refused_and_observed_are_told_apart() -> None:
         made(0.0).check(REQUEST)
     with pytest.raises(writer.ObservedError):
         made(1.0, observe=True).check(REQUEST)
+
+
+def test_an_observer_says_what_it_would_write_but_not_a_thousand_times() -> None:
+    now = [0.0]
+    gate = fence.Fence(remaining=lambda: 1.0, is_paused=lambda: False, observe=True, monotonic=lambda: now[0])
+    with structlog.testing.capture_logs() as logged:
+        for second in range(25):
+            now[0] = float(second)
+            for number in range(100):
+                with pytest.raises(writer.ObservedError):
+                    gate.check(port.Request(method="PATCH", path=f"/api/v1/namespaces/n/pods/p-{number}"))
+    assert [entry["alike_since"] for entry in logged] == [0, 999, 999]
+
+
+def test_acts_outside_of_the_api_server_stand_behind_the_same_fence() -> None:
+    assert made(1.0).permits("grow")
+    assert not made(1.0, observe=True).permits("grow")
+    with pytest.raises(writer.FencedError, match="grow: not done: NotLeading"):
+        made(0.0).permits("grow")

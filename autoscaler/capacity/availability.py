@@ -1,0 +1,43 @@
+"""Which offerings the provider does not have just now, and for how long they are left alone. Pure.
+
+A shortage is an outcome with a lifetime: an offering that failed is not asked for again for a while, which grows with
+each failure in a row and begins anew once a machine came.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.capacity.snapshot import Unavailable
+from autoscaler.cloud import port as cloud
+
+FIRST_SECONDS: Final = 180.0
+LONGEST_SECONDS: Final = 3600.0
+UNSUPPORTED_SECONDS: Final = 6 * 3600.0
+"""A zone that does not offer a type will not do so in an hour either."""
+_DOUBLINGS: Final = 10
+
+
+def note(before: Unavailable | None, activity: cloud.Activity, now: float) -> Unavailable:
+    """Return for how long an offering is left alone after one more failed launch."""
+    failures = before.failures + 1 if before is not None else 1
+    reason = activity.failure or cloud.LaunchFailure.OTHER
+    return Unavailable(
+        until=now + _pause(reason, failures), reason=str(reason), message=activity.message, failures=failures
+    )
+
+
+def current(known: Mapping[NodeGroupKey, Unavailable], now: float) -> dict[NodeGroupKey, Unavailable]:
+    """Forget shortages that are long over."""
+    return {key: each for key, each in known.items() if each.until + LONGEST_SECONDS > now}
+
+
+def next_end(known: Mapping[NodeGroupKey, Unavailable], now: float) -> float | None:
+    """Return when the next offering may be asked for again."""
+    return min((each.until for each in known.values() if each.until > now), default=None)
+
+
+def _pause(reason: cloud.LaunchFailure, failures: int) -> float:
+    if reason is cloud.LaunchFailure.UNSUPPORTED:
+        return UNSUPPORTED_SECONDS
+    return min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures - 1, _DOUBLINGS))

@@ -1,0 +1,218 @@
+"""The clouds of all provider accounts: read again and again, and heard from. It decides nothing.
+
+Each account is read on its own: one that cannot be read does not hold up the others, and its last whole reading stays,
+which tells its age. Nothing is read while we may not act.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from autoscaler import control
+from autoscaler.api.resources.accounts import ProviderAccount, ProviderAccountSpec
+from autoscaler.cloud import catalogue, view
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import kinds, objects, store
+
+log = structlog.get_logger()
+REFRESH_SECONDS: Final = 60.0
+"""How often a quiet account is read."""
+BUSY_SECONDS: Final = 5.0
+"""How often one is read in which a group lacks machines."""
+FAILED_SECONDS: Final = (2.0, 60.0)
+"""After a reading that failed: when it is tried again, at first and at last."""
+CHECK_SECONDS: Final = 0.5
+REMEMBERED_SECONDS: Final = 3600.0
+"""For how long machines that are gone are remembered."""
+ACCOUNTS: Final = kinds.custom(ProviderAccount)
+KIND: Final = "NodeGroup"
+"""What the controller is woken for after a reading."""
+Account = objects.Custom[ProviderAccount]
+Open = Callable[[str, ProviderAccountSpec], cloud.Cloud]
+"""Makes the cloud of an account, by name; raises CloudError if it cannot be used."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """One account as it is known."""
+
+    spec: ProviderAccountSpec
+    view: view.View
+    types: catalogue.Catalogue
+    problem: str | None = None
+    """Why it could not be read last time."""
+    failures: int = 0
+    due_at: float = 0.0
+    lives: dict[cloud.InstanceId, cloud.Life] = field(default_factory=dict)
+    """When machines began and ended, of those that are there and those that are gone lately."""
+
+
+class Clouds:
+    """All accounts."""
+
+    def __init__(self, footing: control.Footing, open_cloud: Open) -> None:
+        self._footing = footing
+        self._open = open_cloud
+        self._accounts: store.Table[Account] = footing.watch(ACCOUNTS, objects.custom(ProviderAccount))
+        self._seen: dict[str, Seen] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.broken: dict[str, str] = {}
+        """Accounts that cannot be used, and why."""
+        footing.feed(self)
+
+    @property
+    def seen(self) -> Mapping[str, Seen]:
+        return self._seen
+
+    def is_read(self) -> bool:
+        """Tell whether every account was read once, or could not be."""
+        names = {account.meta.key.name for account in self._accounts}
+        tried = {name for name, seen in self._seen.items() if seen.view.reading is not None or seen.problem is not None}
+        return names <= tried | self.broken.keys()
+
+    def groups(self) -> tuple[cloud.NodeGroup, ...]:
+        """Return all node groups, as they were last read and written."""
+        readings = [seen.view.reading for seen in self._seen.values()]
+        found = [group for reading in readings if reading is not None for group in reading.groups.values()]
+        return tuple(sorted(found, key=lambda group: group.name))
+
+    def problem(self, account: str) -> str | None:
+        """Return why an account cannot be used; None if it can."""
+        if account in self.broken:
+            return self.broken[account]
+        seen = self._seen.get(account)
+        if seen is None:
+            return f"there is no ProviderAccount {account}"
+        return seen.problem if seen.view.reading is None else None
+
+    def of(self, name: cloud.GroupName) -> Seen | None:
+        """Return the account that has a group."""
+        for seen in self._seen.values():
+            if seen.view.reading is not None and name in seen.view.reading.groups:
+                return seen
+        return None
+
+    def lives(self) -> dict[cloud.InstanceId, cloud.Life]:
+        """Return when machines began and ended, as far as the clouds have told."""
+        return {instance: life for seen in self._seen.values() for instance, life in seen.lives.items()}
+
+    def types(self) -> dict[str, catalogue.InstanceType]:
+        """Return the instance types of all groups, as far as anybody knows them."""
+        found = {}
+        for seen in self._seen.values():
+            reading = seen.view.reading
+            for group in reading.groups.values() if reading is not None else ():
+                kind = seen.types.get(group.key.instance_type)
+                if kind is not None:
+                    found[kind.name] = kind
+        return found
+
+    def hurry(self) -> None:
+        """Read all accounts soon: something has changed in them."""
+        for seen in self._seen.values():
+            seen.due_at = min(seen.due_at, self._footing.clock.monotonic() + BUSY_SECONDS)
+
+    # The source
+
+    async def run(self) -> None:
+        """Follow the accounts, and read each in its own time."""
+        try:
+            while True:
+                if self._footing.held_back() is None:
+                    await self._follow()
+                    self._start_readings()
+                await asyncio.sleep(CHECK_SECONDS)
+        finally:
+            for name in list(self._seen):
+                await self._drop(name)
+
+    def unsynced(self) -> str | None:
+        """Return None: a controller looks for itself whether what it needs was read."""
+        return None
+
+    async def _follow(self) -> None:
+        """Open clouds of new and changed accounts, and close those of accounts that are gone."""
+        wanted = {account.meta.key.name: account.resource.spec for account in self._accounts}
+        for name in [name for name, seen in self._seen.items() if wanted.get(name) != seen.spec]:
+            await self._drop(name)
+        self.broken = {name: why for name, why in self.broken.items() if name in wanted}
+        for name, spec in wanted.items():
+            if name not in self._seen:
+                self._add(name, spec)
+
+    def _add(self, name: str, spec: ProviderAccountSpec) -> None:
+        try:
+            opened = self._open(name, spec)
+        except cloud.CloudError as error:
+            if self.broken.get(name) != error.message:
+                log.warning("account_unusable", account=name, reason=error.reason, error=error.message)
+            self.broken[name] = error.message
+            return
+        self.broken.pop(name, None)
+        source = opened if isinstance(opened, catalogue.Source) else None
+        self._seen[name] = Seen(
+            spec=spec, view=view.View(opened, self._footing.clock), types=catalogue.Catalogue(source)
+        )
+
+    async def _drop(self, name: str) -> None:
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await self._seen.pop(name).view.cloud.aclose()
+
+    def _start_readings(self) -> None:
+        now = self._footing.clock.monotonic()
+        for name, seen in self._seen.items():
+            task = self._tasks.get(name)
+            if now >= seen.due_at and (task is None or task.done()):
+                self._tasks[name] = asyncio.create_task(self._read(name, seen), name=f"reading {name}")
+
+    async def _read(self, name: str, seen: Seen) -> None:
+        try:
+            before = seen.view.reading
+            reading = await seen.view.refresh()
+            await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
+            await self._ask_lives(seen, reading)
+            seen.problem, seen.failures = None, 0
+            busy = any(group.missing for group in reading.groups.values())
+            pause = BUSY_SECONDS if busy else REFRESH_SECONDS
+            changed = before is None or (before.groups, before.failures) != (reading.groups, reading.failures)
+        except cloud.CloudError as error:
+            log.warning("account_not_read", account=name, reason=error.reason, error=error.message)
+            changed, seen.problem = seen.problem != error.message, error.message
+            first, last = FAILED_SECONDS
+            pause = min(last, first * 2.0 ** min(seen.failures, 10))
+            seen.failures += 1
+        seen.due_at = self._footing.clock.monotonic() + pause
+        if changed:
+            self._footing.wake(KIND, objects.Key("", name))
+        with contextlib.suppress(KeyError):
+            self._tasks.pop(name)
+
+    async def _ask_lives(self, seen: Seen, reading: view.Reading) -> None:
+        """Ask about machines that are new, and about those that are gone since we last looked; once each."""
+        there = {one.id for group in reading.groups.values() for one in group.instances}
+        unknown = there - seen.lives.keys()
+        gone = {one for one, life in seen.lives.items() if one not in there and not life.is_over}
+        if unknown or gone:
+            told = await seen.view.cloud.lives(sorted(unknown | gone))
+            now = self._footing.clock.now()
+            seen.lives |= told
+            seen.lives |= {one: _over(seen.lives[one], now) for one in gone - told.keys()}
+        horizon = self._footing.clock.now() - REMEMBERED_SECONDS
+        seen.lives = {
+            one: life
+            for one, life in seen.lives.items()
+            if one in there or not life.is_over or (life.ended_at or horizon + 1) > horizon
+        }
+
+
+def _over(life: cloud.Life, now: float) -> cloud.Life:
+    """End the life of a machine that the cloud has forgotten: it was last seen about now."""
+    return dataclasses.replace(life, state="terminated", ended_at=life.ended_at or now)

@@ -1,0 +1,103 @@
+"""What to do about capacity now. Pure: a snapshot in, a plan out; the same snapshot gives the same plan.
+
+1. Demand: pods that no node has room for. 2. Supply: what is there and what is on its way. 3. Choice: which groups may
+serve whom. 4. Placement. 5. Launches. Nothing vanishes: a pod has room, waits for a node, or is told why not.
+"""
+
+from dataclasses import dataclass
+
+from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.capacity import demand, offers, placement, supply
+from autoscaler.capacity.model import Demand, Filling, Placement, Policy, Rejection, Situation
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import objects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A group that should have more nodes."""
+
+    key: NodeGroupKey
+    group: cloud.GroupName
+    before: int
+    after: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hope:
+    """Pods for which nodes are started, and where."""
+
+    pods: tuple[objects.Pod, ...]
+    groups: tuple[NodeGroupKey, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Despair:
+    """Pods for which no node can be started, and why."""
+
+    pods: tuple[objects.Pod, ...]
+    rejections: tuple[Rejection, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do, and what to tell."""
+
+    launches: tuple[Launch, ...] = ()
+    hopes: tuple[Hope, ...] = ()
+    despairs: tuple[Despair, ...] = ()
+    needed: frozenset[str] = frozenset()
+    """Nodes that waiting pods are expected to use: nobody may remove them."""
+
+
+def decide(snapshot: Snapshot, policy: Policy) -> Plan:
+    """Plan launches for all pods that wait."""
+    found = demand.waiting(snapshot.pods.values())
+    demands = demand.demands(snapshot, found)
+    situation = Situation(
+        demands=tuple(demands.values()),
+        groups=offers.groups(snapshot),
+        rooms=supply.rooms(snapshot),
+        asked=supply.asked(snapshot),
+        limits=offers.limits(snapshot),
+        namespaces=snapshot.namespaces,
+    )
+    placed = placement.place(situation, policy)
+    pods = {made: tuple(found[like]) for like, made in demands.items()}
+    return Plan(
+        launches=_launches(snapshot, placed),
+        hopes=_hopes(placed.launches, pods),
+        despairs=tuple(
+            Despair(pods=pods[each.demand][-each.count :], rejections=each.rejections) for each in placed.unplaced
+        ),
+        needed=frozenset(landing.room for landing in placed.landings),
+    )
+
+
+def _launches(snapshot: Snapshot, placed: Placement) -> tuple[Launch, ...]:
+    groups = {group.key: group for group in snapshot.groups}
+    return tuple(
+        Launch(
+            key=key,
+            group=groups[key].name,
+            before=offers.size(groups[key]),
+            after=offers.size(groups[key]) + nodes,
+            maximum=groups[key].maximum,
+        )
+        for key, nodes in sorted(placed.new_nodes().items())
+    )
+
+
+def _hopes(launches: tuple[Filling, ...], pods: dict[Demand, tuple[objects.Pod, ...]]) -> tuple[Hope, ...]:
+    """Share out who waits for which group; pods of one demand are alike, so any of them will do."""
+    taken: dict[Demand, int] = {}
+    hopes = []
+    for filling in launches:
+        for share in filling.shares:
+            first = taken.get(share.demand, 0)
+            last = first + share.count * filling.nodes
+            taken[share.demand] = last
+            hopes.append(Hope(pods=pods[share.demand][first:last], groups=(filling.key,)))
+    return tuple(hopes)

@@ -1,0 +1,80 @@
+"""Which pods wait for a machine, and which pools may serve them. Pure: it counts nothing that a node would not help."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from autoscaler.api import keys
+from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.capacity.model import Demand
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import objects, shapes
+
+SCHEDULER: Final = "default-scheduler"
+PRIORITY_CUTOFF: Final = -10
+"""Pods of a lower priority take what is left over: no machine is started for them."""
+RESERVATION: Final = "reservation"
+"""The role of a sleeper, which holds room for others."""
+
+
+class Waiting(NamedTuple):
+    """Pods that differ in nothing that placement looks at."""
+
+    shape: shapes.Shape
+    namespace: str
+
+
+def waiting(pods: Iterable[objects.Pod]) -> dict[Waiting, list[objects.Pod]]:
+    """Return the pods that no node has room for, by what they are alike in."""
+    found: dict[Waiting, list[objects.Pod]] = {}
+    for pod in pods:
+        if is_demand(pod):
+            found.setdefault(Waiting(pod.shape, pod.meta.key.namespace), []).append(pod)
+    return found
+
+
+def is_demand(pod: objects.Pod) -> bool:
+    """Tell whether a machine should be started for a pod, if nothing else helps."""
+    if pod.unschedulable_since is None or pod.node_name or pod.nominated_node or pod.meta.deleted_at is not None:
+        return False
+    if pod.is_terminal or pod.gates or pod.scheduler != SCHEDULER or pod.priority < PRIORITY_CUTOFF:
+        return False
+    owner = pod.meta.controller
+    is_daemon = owner is not None and owner.kind == "DaemonSet"
+    return not is_daemon and pod.meta.labels.get(keys.POD_ROLE) != RESERVATION
+
+
+def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> dict[Waiting, Demand]:
+    """Say for each kind of waiting pods how many there are and which pools may serve them."""
+    tiers: dict[str, tuple[frozenset[str], ...]] = {}
+    made = {}
+    for like, pods in found.items():
+        scope = scope_of(snapshot, like.namespace)
+        if scope not in tiers:
+            tiers[scope] = pools_of(snapshot.scopes.get(scope), snapshot.pools)
+        made[like] = Demand(
+            shape=like.shape,
+            count=len(pods),
+            namespace=like.namespace,
+            labels=pods[0].meta.labels,
+            scope=scope,
+            pools=tiers[scope],
+        )
+    return made
+
+
+def scope_of(snapshot: Snapshot, namespace: str) -> str:
+    """Return the scope that a namespace is in; empty if it is in none that exists."""
+    named = snapshot.namespaces.get(namespace, {}).get(keys.SCOPE, "")
+    return named if named in snapshot.scopes else ""
+
+
+def pools_of(scope: ScopeSpec | None, pools: Mapping[str, InstancePoolSpec]) -> tuple[frozenset[str], ...]:
+    """Return the pools that a scope may use, in tiers: those it lists by priority, then all others that are for all."""
+    listed = {entry.name: entry.priority for entry in scope.pools} if scope is not None else {}
+    tiers = [
+        frozenset(name for name, priority in listed.items() if priority == level and name in pools)
+        for level in sorted(set(listed.values()), reverse=True)
+    ]
+    others = frozenset(name for name, spec in pools.items() if spec.instance_wide and name not in listed)
+    return tuple(tier for tier in (*tiers, others) if tier)

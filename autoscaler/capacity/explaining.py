@@ -1,0 +1,179 @@
+"""Why a pod waits, and what each node group says to it. Pure.
+
+It reads objects alone, so that anybody who may read them can ask: what pools wrote into their status stands for the
+cloud.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from autoscaler.api import quantities
+from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.pools import InstancePool, NodeGroup
+from autoscaler.api.resources.scopes import Scope
+from autoscaler.capacity import demand, placement, supply, telling
+from autoscaler.capacity.model import Demand, Group, Limit, Rejection, Room, Situation, Template
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import objects
+
+FITS = "would take it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of the cluster."""
+
+    now: float
+    pod: objects.Pod
+    pods: Mapping[objects.Key, objects.Pod]
+    nodes: Mapping[objects.Key, objects.Node]
+    namespaces: Mapping[str, Mapping[str, str]]
+    pools: tuple[InstancePool, ...]
+    scopes: tuple[Scope, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one node group says to the pod."""
+
+    key: NodeGroupKey
+    group: str
+    says: str
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a pod waits."""
+
+    summary: str
+    scope: str = ""
+    room: tuple[str, ...] = ()
+    """Nodes that are there and would take it."""
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def explain(evidence: Evidence) -> Explanation:
+    """Say where a pod stands and what every node group says to it."""
+    pod = evidence.pod
+    if (settled := _settled(pod)) is not None:
+        return Explanation(summary=settled)
+    snapshot = _snapshot(evidence)
+    wanted = next(iter(demand.demands(snapshot, {demand.Waiting(pod.shape, pod.meta.key.namespace): [pod]}).values()))
+    situation = Situation(
+        demands=(wanted,), groups=_groups(evidence), limits=_limits(evidence), namespaces=evidence.namespaces
+    )
+    verdicts = _verdicts(evidence, placement.why_not(situation, wanted))
+    room = _room(snapshot, wanted)
+    return Explanation(summary=_summary(pod, room, verdicts), scope=wanted.scope, room=room, verdicts=verdicts)
+
+
+def _settled(pod: objects.Pod) -> str | None:
+    """Say what has become of a pod that no machine would help; None if one might."""
+    owner = pod.meta.controller
+    low = f"its priority {pod.priority} is below {demand.PRIORITY_CUTOFF}: no machine is started for it"
+    reasons = (
+        (pod.meta.deleted_at is not None, "it is being deleted"),
+        (pod.is_terminal, f"it has ended: {pod.phase}"),
+        (bool(pod.node_name), f"it is on node {pod.node_name}"),
+        (bool(pod.gates), f"it waits behind its scheduling gates: {', '.join(pod.gates)}"),
+        (pod.scheduler != demand.SCHEDULER, f"it is left to its scheduler {pod.scheduler}"),
+        (pod.priority < demand.PRIORITY_CUTOFF, low),
+        (owner is not None and owner.kind == "DaemonSet", "it belongs to a DaemonSet: it waits for its own node"),
+        (bool(pod.nominated_node), f"node {pod.nominated_node} is being cleared for it"),
+    )
+    return next((text for holds, text in reasons if holds), None)
+
+
+def _summary(pod: objects.Pod, room: tuple[str, ...], verdicts: tuple[Verdict, ...]) -> str:
+    if pod.unschedulable_since is None:
+        return "the scheduler has not looked at it yet"
+    fitting = sum(verdict.fits for verdict in verdicts)
+    if room:
+        return f"{len(room)} nodes seem to have room for it: the scheduler should find one"
+    if fitting:
+        return f"no node has room for it; {fitting} of {len(verdicts)} node groups would take it"
+    return f"no node has room for it, and none of {len(verdicts)} node groups takes it"
+
+
+def _snapshot(evidence: Evidence) -> Snapshot:
+    return Snapshot(
+        now=evidence.now,
+        pods=evidence.pods,
+        nodes=evidence.nodes,
+        namespaces=evidence.namespaces,
+        pools={pool.metadata.name: pool.spec for pool in evidence.pools},
+        scopes={scope.metadata.name: scope.spec for scope in evidence.scopes},
+    )
+
+
+def _room(snapshot: Snapshot, wanted: Demand) -> tuple[str, ...]:
+    """Return the nodes that would take one such pod, each looked at on its own."""
+    return tuple(sorted(room.name for room in supply.rooms(snapshot) if room.free and _fits(room, wanted, snapshot)))
+
+
+def _fits(room: Room, wanted: Demand, snapshot: Snapshot) -> bool:
+    alone = Situation(demands=(wanted,), rooms=(room,), namespaces=snapshot.namespaces)
+    return bool(placement.place(alone).landings)
+
+
+def _groups(evidence: Evidence) -> tuple[Group, ...]:
+    return tuple(
+        _group(pool, group) for pool in evidence.pools for group in pool.status.node_groups if _key(pool, group)
+    )
+
+
+def _group(pool: InstancePool, group: NodeGroup) -> Group:
+    taints = tuple(objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.taints)
+    return Group(
+        key=_required_key(pool, group),
+        template=Template(labels=group.labels, allocatable=_amounts(group.allocatable), taints=taints),
+        more=max(0, group.maximum - max(group.desired, group.instances)),
+        nodes=group.desired,
+        refused=group.reason,
+    )
+
+
+def _limits(evidence: Evidence) -> tuple[Limit, ...]:
+    found = []
+    for pool in evidence.pools:
+        most = pool.spec.limits.max_active_instances
+        if most is not None:
+            left = max(0, most - (pool.status.active_instances or 0))
+            name = f"maxActiveInstances {most} of pool {pool.metadata.name}"
+            found.append(Limit(name=name, pool=pool.metadata.name, nodes=left))
+    return tuple(found)
+
+
+def _verdicts(evidence: Evidence, rejections: Iterable[Rejection]) -> tuple[Verdict, ...]:
+    given = list(rejections)
+    everywhere = [each for each in given if not each.groups]
+    by_key: dict[NodeGroupKey, list[Rejection]] = {}
+    for each in given:
+        for key in each.groups:
+            by_key.setdefault(key, []).append(each)
+    found = []
+    for pool in evidence.pools:
+        for group in pool.status.node_groups:
+            named = _key(pool, group)
+            if named is not None:
+                against = by_key.get(named, []) + everywhere
+                says = "; ".join(telling.rejection(each) for each in against) or FITS
+                found.append(Verdict(key=named, group=group.name, says=says, fits=not against))
+    return tuple(sorted(found, key=lambda verdict: (verdict.key, verdict.group)))
+
+
+def _key(pool: InstancePool, group: NodeGroup) -> NodeGroupKey | None:
+    return _required_key(pool, group) if group.zone and group.instance_type else None
+
+
+def _required_key(pool: InstancePool, group: NodeGroup) -> NodeGroupKey:
+    return NodeGroupKey.model_validate(
+        {"pool": pool.metadata.name, "zone": group.zone, "instanceType": group.instance_type}
+    )
+
+
+def _amounts(written: Mapping[str, str]) -> dict[str, int]:
+    return {
+        name: quantities.millis(text) if name == "cpu" else quantities.units(text) for name, text in written.items()
+    }

@@ -1,0 +1,92 @@
+"""Which node groups may get how many more nodes, and what holds the others back. Pure."""
+
+from collections.abc import Iterator
+
+from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.capacity import templates
+from autoscaler.capacity.model import Group, Limit, Template
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+
+_NOTHING = Template(labels={}, allocatable={})
+
+
+def groups(snapshot: Snapshot) -> tuple[Group, ...]:
+    """Return all node groups; those that take nothing now say why."""
+    return tuple(_group(snapshot, group) for group in snapshot.groups)
+
+
+def limits(snapshot: Snapshot) -> tuple[Limit, ...]:
+    """Return the limits that several groups share, as how much is left of each."""
+    return (*_pool_limits(snapshot), *_ceilings(snapshot))
+
+
+def size(group: cloud.NodeGroup) -> int:
+    """Return how many machines a group has or is to have: a late one counts although nobody asks for it any more."""
+    return max(group.desired, len(group.members))
+
+
+def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Group:
+    template = templates.of(snapshot, group)
+    return Group(
+        key=group.key,
+        template=template or _NOTHING,
+        more=max(0, group.maximum - size(group)),
+        nodes=size(group),
+        refused=refusal(snapshot, group, template),
+    )
+
+
+def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | None) -> str | None:
+    """Return why a group takes nothing now; None if it does."""
+    pool = snapshot.pools.get(group.key.pool)
+    unavailable = snapshot.unavailable.get(group.key)
+    if snapshot.foreign is not None:
+        return f"{snapshot.foreign} scales this cluster's nodes"
+    if pool is None:
+        return f"there is no InstancePool {group.key.pool}"
+    if not pool.enabled:
+        return "the pool is disabled"
+    if unavailable is not None and unavailable.until > snapshot.now:
+        return f"{unavailable.reason} for {int(unavailable.until - snapshot.now)} s more: {unavailable.message}"
+    if "Launch" in group.suspended:
+        return "somebody has suspended launches of the group"
+    return f"nobody knows the instance type {group.key.instance_type}" if template is None else None
+
+
+def _pool_limits(snapshot: Snapshot) -> Iterator[Limit]:
+    for name, spec in sorted(snapshot.pools.items()):
+        if spec.limits.max_active_instances is not None:
+            left = max(0, spec.limits.max_active_instances - active(snapshot, name))
+            yield Limit(name=f"maxActiveInstances {_most(spec)} of pool {name}", pool=name, nodes=left)
+
+
+def active(snapshot: Snapshot, pool: str) -> int:
+    """Count a pool's instances, those still starting included."""
+    return sum(size(group) for group in snapshot.groups if group.key.pool == pool)
+
+
+def _most(spec: InstancePoolSpec) -> int:
+    return spec.limits.max_active_instances or 0
+
+
+def _ceilings(snapshot: Snapshot) -> Iterator[Limit]:
+    ceilings = snapshot.ceilings
+    if ceilings.nodes is not None:
+        used = sum(size(group) for group in snapshot.groups)
+        yield Limit(name=f"the cluster's {ceilings.nodes} nodes", nodes=max(0, ceilings.nodes - used))
+    if ceilings.cpu_millis is not None:
+        left = max(0, ceilings.cpu_millis - _cpu_millis(snapshot))
+        yield Limit(name=f"the cluster's {ceilings.cpu_millis // 1000} cores", cpu_millis=left)
+    if ceilings.launches_per_minute is not None:
+        left = max(0, ceilings.launches_per_minute - snapshot.launched)
+        yield Limit(name=f"{ceilings.launches_per_minute} launches a minute", nodes=left)
+
+
+def _cpu_millis(snapshot: Snapshot) -> int:
+    types = snapshot.types
+    return sum(
+        size(group) * types[group.key.instance_type].vcpus * 1000
+        for group in snapshot.groups
+        if group.key.instance_type in types
+    )

@@ -1,0 +1,221 @@
+"""Which node group gets the next nodes: the chain of expanders, and how nodes are dealt out among equals.
+
+Knows how many more nodes each group may get, by itself and under limits that groups share, and never gives more.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Final
+
+from autoscaler.capacity import model
+from autoscaler.capacity.placement import ground
+
+_MANY: Final = 1 << 60
+_EQUAL: Final = 1e-9
+"""Waste and prices that differ by less are equal."""
+_NEAR: Final = 0.05
+"""Estimates that differ by less are taken as equal: a twentieth of a node, or of the price."""
+
+
+class Chooser:
+    """Groups that may still get nodes, and the choice among them."""
+
+    def __init__(self, field: ground.Ground, policy: model.Policy) -> None:
+        self._field = field
+        chain = policy.expanders
+        self._balances = model.Expander.BALANCED in chain
+        cut = chain.index(model.Expander.BALANCED) if self._balances else len(chain)
+        self._first, self._last = chain[:cut], chain[cut + 1 :]
+        self._more = [group.more for group in field.groups]
+        self._limits = [_Allowance(limit) for limit in field.situation.limits]
+        self._nodes = dict.fromkeys(field.places, 0)
+        for place, group in zip(field.places, field.groups, strict=True):
+            self._nodes[place] += group.nodes
+        self.open = ground.mask(group.refused is None and group.more > 0 for group in field.groups)
+        """The groups that may get at least one more node."""
+        self._close_limited()
+
+    def estimate(self, groups: int, wanted: Sequence[int]) -> list[tuple[ground.Family, float]]:
+        """Return the families that look best for a demand as a whole, with how many nodes it would fill.
+
+        Demand is taken as a liquid of its mix. Among families that are nearly as good as the best by the first
+        expander, fewer and larger nodes come first.
+        """
+        families = self._families(groups)
+        estimates = [_fluid(wanted, family.allocatable) for family in families]
+        judged = self._judge(families, estimates)
+        least = min(judged)
+        near = least + _NEAR * max(1.0, abs(least))
+        good = sorted((ceil(estimates[place][0]), value, place) for place, value in enumerate(judged) if value <= near)
+        return [(families[place], estimates[place][0]) for _, _, place in good]
+
+    def score(self, number: int, used: Sequence[float]) -> tuple[float, ...]:
+        """Judge a group by what is used of one node, by every expander but balance; less is better."""
+        family = [self._family(number)]
+        return tuple(_judged(self._field, expander, family, used)[0] for expander in (*self._first, *self._last))
+
+    def best(self, groups: int, used: Sequence[float]) -> list[int]:
+        """Return the groups among which only balance decides, those that later expanders prefer first."""
+        families = self._families(groups)
+        for expander in self._first:
+            if len(families) > 1:
+                judged = _judged(self._field, expander, families, used)
+                least = min(judged) + _EQUAL
+                families = [family for family, value in zip(families, judged, strict=True) if value <= least]
+        for expander in reversed(self._last):
+            judged = _judged(self._field, expander, families, used)
+            order = sorted(range(len(families)), key=lambda place: judged[place])
+            families = [families[place] for place in order]
+        return [number for family in families for number in family.members if groups >> number & 1]
+
+    def next_of(self, groups: Sequence[int]) -> int:
+        """Return the group that the next node goes to."""
+        if not self._balances:
+            return groups[0]
+        return min(groups, key=lambda number: self._nodes[self._field.places[number]])
+
+    def deal(self, groups: Sequence[int], wanted: int) -> list[tuple[int, int]]:
+        """Take nodes from groups: evenly over zones if balance is asked for, else by their order."""
+        given: dict[int, int] = {}
+        hands = self._hands(groups)
+        while wanted > 0 and hands:
+            step, lowest = self._step(hands, wanted)
+            for hand in lowest[:wanted] if step == 1 else lowest:
+                taken = self._take(hand[0], min(step, wanted))
+                wanted -= taken
+                given[hand[0]] = given.get(hand[0], 0) + taken
+                if taken < step and wanted > 0:
+                    hand.pop(0)
+            hands = [hand for hand in hands if hand]
+        return [(number, nodes) for number, nodes in sorted(given.items()) if nodes]
+
+    def why_closed(self, number: int) -> model.Rejection | None:
+        """Tell why a group may get no more nodes; None if it may."""
+        group = self._field.groups[number]
+        if group.refused is not None:
+            return model.Rejection(reason=model.Reason.REFUSED, what=group.refused)
+        if self._more[number] <= 0:
+            return model.Rejection(reason=model.Reason.AT_MAXIMUM, wanted=1, available=0)
+        for limit in self._limits:
+            if limit.allows(self._family(number)) <= 0:
+                return limit.rejection(self._family(number))
+        return None
+
+    def _judge(self, families: Sequence[ground.Family], estimates: Sequence[tuple[float, list[float]]]) -> list[float]:
+        """Judge each family by what it would hold and the first expander, balance aside."""
+        chain = (*self._first, *self._last)
+        if not chain:
+            return [0.0] * len(families)
+        if chain[0] is model.Expander.LEAST_WASTE:
+            return [family.waste(used) for family, (_, used) in zip(families, estimates, strict=True)]
+        pairs = zip(families, estimates, strict=True)
+        return [_judged(self._field, chain[0], [family], used)[0] for family, (_, used) in pairs]
+
+    def _families(self, groups: int) -> list[ground.Family]:
+        return [family for family in self._field.families if family.groups & groups]
+
+    def _hands(self, groups: Sequence[int]) -> list[list[int]]:
+        """Sort groups into those that take turns (one per pool and zone) and those that follow one another."""
+        if not self._balances:
+            return [list(groups)] if groups else []
+        hands: dict[tuple[str, str], list[int]] = {}
+        for number in groups:
+            hands.setdefault(self._field.places[number], []).append(number)
+        return list(hands.values())
+
+    def _step(self, hands: list[list[int]], wanted: int) -> tuple[int, list[list[int]]]:
+        """Return how many nodes the least filled places get each, until the next one is level with them."""
+        if not self._balances:
+            return wanted, hands
+        counts = [self._nodes[self._field.places[hand[0]]] for hand in hands]
+        low = min(counts)
+        lowest = [hand for hand, count in zip(hands, counts, strict=True) if count == low]
+        above = min((count for count in counts if count > low), default=low + wanted)
+        return max(1, min(above - low, wanted // len(lowest))), lowest
+
+    def _take(self, number: int, wanted: int) -> int:
+        family = self._family(number)
+        taken = min(wanted, self._more[number], *(limit.allows(family) for limit in self._limits))
+        if taken > 0:
+            self._more[number] -= taken
+            self._nodes[self._field.places[number]] += taken
+            for limit in self._limits:
+                limit.spend(family, taken)
+        if self._more[number] <= 0:
+            self.open &= ~(1 << number)
+        self._close_limited()
+        return max(taken, 0)
+
+    def _close_limited(self) -> None:
+        for limit in self._limits:
+            for family in self._field.families if limit.is_new() else ():
+                if limit.allows(family) <= 0:
+                    for number in family.members:
+                        self.open &= ~(1 << number)
+
+    def _family(self, number: int) -> ground.Family:
+        return self._field.families[self._field.family_of[number]]
+
+
+class _Allowance:
+    """What is left of a shared limit."""
+
+    def __init__(self, limit: model.Limit) -> None:
+        self._limit = limit
+        self._nodes = limit.nodes
+        self._cpu_millis = limit.cpu_millis
+        self._told = False
+
+    def allows(self, family: ground.Family) -> int:
+        """Return how many more nodes of a family it allows."""
+        if self._limit.pool not in {None, family.pool}:
+            return _MANY
+        by_nodes = _MANY if self._nodes is None else self._nodes
+        by_cpu = _MANY if self._cpu_millis is None or not family.cpu_millis else self._cpu_millis // family.cpu_millis
+        return min(by_nodes, by_cpu)
+
+    def spend(self, family: ground.Family, nodes: int) -> None:
+        if self._limit.pool in {None, family.pool}:
+            self._nodes = None if self._nodes is None else self._nodes - nodes
+            self._cpu_millis = None if self._cpu_millis is None else self._cpu_millis - nodes * family.cpu_millis
+            self._told = False
+
+    def is_new(self) -> bool:
+        """Tell whether anything was spent since this was last asked."""
+        was, self._told = self._told, True
+        return not was
+
+    def rejection(self, family: ground.Family) -> model.Rejection:
+        """Name the limit, with what is wanted and what is left."""
+        by_nodes = self._nodes is not None and self._nodes <= 0
+        return model.Rejection(
+            reason=model.Reason.LIMIT,
+            what=self._limit.name,
+            wanted=1 if by_nodes else family.cpu_millis,
+            available=max(0, (self._nodes if by_nodes else self._cpu_millis) or 0),
+        )
+
+
+def nodes_filled(wanted: Sequence[int], family: ground.Family) -> float:
+    """Estimate how many nodes of a family a demand would fill."""
+    return _fluid(wanted, family.allocatable)[0]
+
+
+def _judged(
+    field: ground.Ground, expander: model.Expander, families: Sequence[ground.Family], used: Sequence[float]
+) -> list[float]:
+    """Judge families by one expander; less is better."""
+    if expander is not model.Expander.PRICE:
+        return [family.waste(used) for family in families]
+    value = sum(amount * worth for amount, worth in zip(used, field.values, strict=True)) or 1.0
+    return [family.price / value for family in families]
+
+
+def _fluid(wanted: Sequence[int], has: Sequence[int]) -> tuple[float, list[float]]:
+    """Return how many nodes a liquid would fill, and what one of them would hold."""
+    nodes = 0.0
+    for want, room in zip(wanted, has):  # noqa: B905 (this is asked very often)
+        if want > nodes * room and room:
+            nodes = want / room
+    share = nodes if nodes > 1.0 else 1.0  # noqa: FURB136 (as above)
+    return nodes, [want / share for want in wanted]

@@ -1,0 +1,57 @@
+"""All that a plan of capacity is made from, as it was at one moment. Values only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.cloud import catalogue
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import objects, shapes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """What the whole cluster may have, besides the limits of its pools; None: no limit."""
+
+    nodes: int | None = None
+    cpu_millis: int | None = None
+    launches_per_minute: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unavailable:
+    """An offering that the provider did not have, and is not asked for again before a time."""
+
+    until: float
+    reason: str
+    message: str = ""
+    failures: int = 1
+    """How often in a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What is known of the cluster and the cloud."""
+
+    now: float
+    pods: Mapping[objects.Key, objects.Pod] = field(default_factory=dict)
+    nodes: Mapping[objects.Key, objects.Node] = field(default_factory=dict)
+    by_provider: Mapping[str, objects.Node] = field(default_factory=dict)
+    """The same nodes, by the instance that each is on."""
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The labels of each namespace."""
+    pools: Mapping[str, InstancePoolSpec] = field(default_factory=dict)
+    scopes: Mapping[str, ScopeSpec] = field(default_factory=dict)
+    groups: tuple[cloud.NodeGroup, ...] = ()
+    types: Mapping[str, catalogue.InstanceType] = field(default_factory=dict)
+    """The instance types of the groups, as far as anybody knows them."""
+    daemons: tuple[shapes.Shape, ...] = ()
+    """The pods that DaemonSets put on every node that takes them."""
+    unavailable: Mapping[NodeGroupKey, Unavailable] = field(default_factory=dict)
+    ceilings: Ceilings = Ceilings()
+    launched: int = 0
+    """Nodes that were asked for within the last minute."""
+    foreign: str | None = None
+    """Who else scales this cluster's nodes; None: nobody."""

@@ -1,0 +1,128 @@
+"""What is there already, and what is on its way. Pure: only what does not fit here is new demand.
+
+A machine is on its way from the moment it was asked for until its node is ready and offers all that its template
+promised, but not for ever: after its pool's registration timeout it counts no more.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from autoscaler.api import keys
+from autoscaler.capacity import templates
+from autoscaler.capacity.model import PODS, Asked, Resident, Room
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import objects
+
+_STARTING: Final = frozenset(
+    {
+        "ebs.csi.aws.com/agent-not-ready",
+        "node.cilium.io/agent-not-ready",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/not-ready",
+    }
+)
+"""Taints that a new node loses by itself."""
+_STARTUP: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
+TIMEOUT_SECONDS: Final = 900
+"""For nodes whose pool is gone."""
+
+
+def rooms(snapshot: Snapshot) -> tuple[Room, ...]:
+    """Return all nodes with what is free on them; nothing is free on one that takes no pods now."""
+    by_node = pods_by_node(snapshot.pods.values())
+    late = {node.meta.key for group in snapshot.groups for node in _unfinished(snapshot, group)}
+    found = []
+    for node in snapshot.nodes.values():
+        pods = by_node.get(node.meta.key.name, ())
+        usable = is_usable(node) and node.meta.key not in late
+        found.append(
+            Room(
+                name=node.meta.key.name,
+                labels=node.meta.labels,
+                free=_free(node, pods) if usable else {},
+                taints=node.taints,
+                residents=_residents(pods),
+            )
+        )
+    return tuple(found)
+
+
+def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
+    """Return the nodes that were asked for and are not there yet, by group."""
+    found = []
+    for group in snapshot.groups:
+        nodes = on_the_way(snapshot, group)
+        template = templates.of(snapshot, group)
+        if nodes and template is not None:
+            found.append(Asked(key=group.key, template=template, nodes=nodes))
+    return tuple(found)
+
+
+def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
+    """Count a group's machines that are asked for, start, or have registered and are not ready yet."""
+    nodes = nodes_of(snapshot, group)
+    starting = [one for one in group.members if one.provider_id not in nodes]
+    strangers = nodes.keys() - {one.provider_id for one in group.members}
+    unlaunched = max(0, group.desired - len(group.members) - len(strangers))
+    return unlaunched + len(starting) + len(_unfinished(snapshot, group))
+
+
+def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.Node]:
+    """Return the nodes of a group's instances, by provider id."""
+    known = snapshot.by_provider
+    return {one.provider_id: known[one.provider_id] for one in group.instances if one.provider_id in known}
+
+
+def is_usable(node: objects.Node) -> bool:
+    """Tell whether the scheduler would use a node, and we are not about to remove it."""
+    return node.ready and not node.unschedulable and all(taint.key != keys.REMOVING for taint in node.taints)
+
+
+def pods_by_node(pods: Iterable[objects.Pod]) -> dict[str, list[objects.Pod]]:
+    """Return the pods that hold room, by the node they are bound or nominated to."""
+    found: dict[str, list[objects.Pod]] = defaultdict(list)
+    for pod in pods:
+        name = pod.node_name or pod.nominated_node
+        if name and not pod.is_terminal:
+            found[name].append(pod)
+    return found
+
+
+def _unfinished(snapshot: Snapshot, group: cloud.NodeGroup) -> list[objects.Node]:
+    """Return nodes that have registered lately and do not offer yet what they should."""
+    pool = snapshot.pools.get(group.key.pool)
+    timeout = pool.registration_timeout_seconds if pool else TIMEOUT_SECONDS
+    promised = [name for name in group.node.resources if "/" in name]
+    return [
+        node
+        for node in nodes_of(snapshot, group).values()
+        if snapshot.now - node.meta.created_at < timeout
+        and (not node.ready or _is_starting(node) or any(not node.allocatable.get(name) for name in promised))
+        and all(taint.key != keys.REMOVING for taint in node.taints)
+    ]
+
+
+def _is_starting(node: objects.Node) -> bool:
+    """Tell whether a node is still kept from taking pods until something on it is ready."""
+    return any(taint.key in _STARTING or taint.key.startswith(_STARTUP) for taint in node.taints)
+
+
+def _free(node: objects.Node, pods: Iterable[objects.Pod]) -> Mapping[str, int]:
+    free = dict(node.allocatable)
+    for pod in pods:
+        free[PODS] = free.get(PODS, 0) - 1
+        for name, amount in pod.shape.requests.items():
+            if name in free:
+                free[name] -= amount
+    return free
+
+
+def _residents(pods: Iterable[objects.Pod]) -> tuple[Resident, ...]:
+    return tuple(
+        Resident(namespace=pod.meta.key.namespace, labels=pod.meta.labels, shape=pod.shape)
+        for pod in pods
+        if pod.meta.deleted_at is None
+    )

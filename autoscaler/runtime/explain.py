@@ -1,0 +1,77 @@
+"""`python -m autoscaler explain pod …`: read the live cluster once, and say what every node group says."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from autoscaler import clock
+from autoscaler.api import resources
+from autoscaler.capacity import explaining
+from autoscaler.kube import client, credentials, kinds, objects, port, reflector, wire
+
+T = TypeVar("T", bound=objects.Stored)
+
+
+class ExplainError(Exception):
+    """The cluster could not be read; the message says why."""
+
+
+def explain(origin: credentials.Origin, key: objects.Key) -> str:
+    """Say why a pod waits; raise ExplainError if the cluster cannot be read."""
+    try:
+        explanation = asyncio.run(_explain(origin, key))
+    except (port.KubeError, credentials.CredentialsError) as error:
+        raise ExplainError(f"cannot explain pod {key.namespace}/{key.name}: {error}") from error
+    return "\n".join(_lines(key, explanation))
+
+
+def _lines(key: objects.Key, explanation: explaining.Explanation) -> Iterable[str]:
+    """Write an explanation down."""
+    scope = f" (scope {explanation.scope})" if explanation.scope else ""
+    yield f"pod {key.namespace}/{key.name}{scope}: {explanation.summary}"
+    if explanation.room:
+        yield f"nodes with room: {', '.join(explanation.room[:10])}"
+    if not explanation.verdicts:
+        return
+    rows = [("POOL", "ZONE", "TYPE", "SAYS")]
+    rows += [(v.key.pool, v.key.zone, v.key.instance_type, v.says) for v in explanation.verdicts]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+
+
+async def _explain(origin: credentials.Origin, key: objects.Key) -> explaining.Explanation:
+    async with contextlib.aclosing(await client.Client.connect(origin)) as api:
+        found = await api.send(port.Request(method="GET", path=kinds.PODS.path(key.name, key.namespace)))
+        pod = objects.pod(port.required(found))
+        pods, nodes, namespaces, pools, scopes = await asyncio.gather(
+            _all(api, kinds.PODS, objects.pod),
+            _all(api, kinds.NODES, objects.node),
+            _all(api, kinds.NAMESPACES, objects.simple),
+            _all(api, kinds.custom(resources.InstancePool), objects.custom(resources.InstancePool)),
+            _all(api, kinds.custom(resources.Scope), objects.custom(resources.Scope)),
+        )
+    return explaining.explain(
+        explaining.Evidence(
+            now=clock.SystemClock().now(),
+            pod=pod,
+            pods={each.meta.key: each for each in pods},
+            nodes={each.meta.key: each for each in nodes},
+            namespaces={each.meta.key.name: each.meta.labels for each in namespaces},
+            pools=tuple(each.resource for each in pools),
+            scopes=tuple(each.resource for each in scopes),
+        )
+    )
+
+
+async def _all(api: port.Api, resource: kinds.ResourceType, decode: Callable[..., T]) -> list[T]:
+    found: list[T] = []
+    query = {"limit": str(reflector.PAGE)}
+    while True:
+        request = port.Request(method="GET", path=resource.collection(), query=query)
+        page = wire.LISTING.decode(port.required(await api.send(request)))
+        found.extend(decode(item) for item in page.items)
+        if not page.metadata.continue_:
+            return found
+        query = {**query, "continue": page.metadata.continue_}

@@ -1,0 +1,82 @@
+"""Why a pod waits: its own state first, then what nodes and every node group say."""
+
+from typing import Any
+
+import pytest
+
+from autoscaler.api.resources.pools import InstancePool
+from autoscaler.capacity import explaining
+from autoscaler.kube import objects
+from tests import builders as manifests
+from tests.autoscaler.capacity import seen
+
+
+def pool(name: str = "gpu", *groups: dict[str, Any], active: int = 0, **spec: Any) -> InstancePool:
+    manifest = manifests.resource("InstancePool", name=name, **spec)
+    return InstancePool.model_validate({**manifest, "status": {"nodeGroups": list(groups), "activeInstances": active}})
+
+
+def group(zone: str = "a", **changes: Any) -> dict[str, Any]:
+    return {
+        "name": f"asg-{zone}",
+        "zone": zone,
+        "instanceType": "m5.xlarge",
+        "maximum": 3,
+        "allocatable": {"cpu": "3920m", "memory": "15Gi", "pods": "58"},
+        **changes,
+    }
+
+
+def explained(pod: objects.Pod, *pools: InstancePool, nodes: tuple[objects.Node, ...] = ()) -> explaining.Explanation:
+    return explaining.explain(
+        explaining.Evidence(
+            now=seen.NOW,
+            pod=pod,
+            pods={},
+            nodes={node.meta.key: node for node in nodes},
+            namespaces={},
+            pools=pools,
+            scopes=(),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "want"),
+    [
+        ({"node": "n"}, "it is on node n"),
+        ({"schedulingGates": [{"name": "sluice.dev/admission"}]}, "behind its scheduling gates: sluice.dev/admission"),
+        ({"schedulerName": "volcano"}, "left to its scheduler volcano"),
+        ({"priority": -50}, "its priority -50 is below -10"),
+        ({"owner": "DaemonSet"}, "DaemonSet"),
+        ({"metadata": {"deletionTimestamp": seen.STAMP}}, "being deleted"),
+        ({"status": {"nominatedNodeName": "n"}}, "node n is being cleared"),
+    ],
+)
+def test_a_pod_that_no_machine_would_help_says_why(what: dict[str, Any], want: str) -> None:
+    assert want in explained(seen.pod(**what), pool("gpu", group())).summary
+
+
+def test_every_group_says_something() -> None:
+    result = explained(
+        seen.pod(cpu="3"),
+        pool("gpu", group("a"), group("b", desired=3), group("c", reason="InsufficientCapacity: none left")),
+        pool("small", group("a", allocatable={"cpu": "1930m", "memory": "7Gi", "pods": "29"})),
+    )
+    assert [(verdict.key.pool, verdict.key.zone, verdict.says) for verdict in result.verdicts] == [
+        ("gpu", "a", "would take it"),
+        ("gpu", "b", "AtMaximum (wants 1, has 0)"),
+        ("gpu", "c", "Refused: InsufficientCapacity: none left"),
+        ("small", "a", "InsufficientResource: cpu (wants 3000, has 1930)"),
+    ]
+    assert result.summary == "no node has room for it; 1 of 4 node groups would take it"
+
+
+def test_a_limit_of_the_pool_is_named() -> None:
+    (verdict,) = explained(seen.pod(), pool("gpu", group(), active=2, limits__maxActiveInstances=2)).verdicts
+    assert "maxActiveInstances 2 of pool gpu" in verdict.says
+
+
+def test_nodes_with_room_are_named() -> None:
+    result = explained(seen.pod(), nodes=(seen.node(), seen.node("full", unschedulable=True)))
+    assert result.room == ("node",)

@@ -1,0 +1,190 @@
+"""A simulated cluster on a simulated cloud: machines become nodes, and a replica that scales them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from autoscaler.api import keys, names, resources
+from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
+from autoscaler.capacity import controller
+from autoscaler.capacity.snapshot import Ceilings
+from autoscaler.cloud import catalogue
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import election, kinds, port
+from autoscaler.runtime import controllers, leadership, process
+from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cloud import SimulatedCloud
+from autoscaler.simulation.cloud.model import Group, Machine, Pace
+from autoscaler.simulation.cluster import SimulatedCluster
+from autoscaler.simulation.kubelet import Kubelets, Run
+from autoscaler.simulation.scheduler import Scheduler
+from tests import builders
+
+Body = dict[str, Any]
+NAMESPACE = "default"
+ZONES = ("a", "b", "c")
+
+
+class World:
+    """A cluster whose nodes come from a cloud."""
+
+    def __init__(self, *, pace: Pace | None = None) -> None:
+        clock = virtual_time.clock()
+        self.cluster = SimulatedCluster(clock, latency_seconds=0.005)
+        self.cluster.install_definitions()
+        self.cluster.install_policies()
+        self.cloud = SimulatedCloud(clock, pace=pace)
+        self.cloud.on_in_service.append(self._register)
+        self.cloud.on_gone.append(self._unregister)
+        self.silent: set[str] = set()
+        """Zones whose machines never become nodes."""
+        self.run_seconds: float | None = None
+        """How long pods run; None: until they are deleted."""
+        self._specs: dict[NodeGroupKey, NodeGroupSpec] = {}
+        Scheduler(self.cluster)
+        Kubelets(self.cluster, script=lambda _: Run(start_seconds=1.0, run_seconds=self.run_seconds))
+        self.cluster.create(kinds.custom(resources.ProviderAccount), builders.resource("ProviderAccount"))
+
+    def add_pool(self, name: str = "workers", *, types: tuple[str, ...] = ("m5.xlarge",), **options: Any) -> None:
+        """Make a pool and its groups, one per zone and type."""
+        groups = {
+            key: options.pop(key) for key in ("minimum", "maximum", "zones", "taints", "labels") if key in options
+        }
+        self.cluster.create(
+            kinds.custom(resources.InstancePool), builders.resource("InstancePool", name=name, **options)
+        )
+        for zone in groups.pop("zones", ZONES):
+            for kind in types:
+                self.add_group(NodeGroupKey(pool=name, zone=zone, instance_type=kind), **groups)
+
+    def add_group(
+        self,
+        key: NodeGroupKey,
+        *,
+        minimum: int = 0,
+        maximum: int = 10,
+        taints: tuple[Body, ...] = (),
+        labels: dict[str, str] | None = None,
+    ) -> Group:
+        kind = catalogue.bundled()[key.instance_type]
+        spec = NodeGroupSpec.model_validate(
+            {
+                "key": key.model_dump(),
+                "name": f"{key.pool}-{key.zone}-{key.instance_type}",
+                "minimum": minimum,
+                "maximum": maximum,
+                "architecture": kind.architecture,
+                "vcpus": kind.vcpus,
+                "memoryBytes": kind.memory_bytes,
+                "gpus": kind.gpus,
+                "maxPods": kind.max_pods,
+                "labels": {
+                    keys.INSTANCE_POOL: key.pool,
+                    keys.ZONE: key.zone,
+                    keys.INSTANCE_TYPE: key.instance_type,
+                    **(labels or {}),
+                },
+                "taints": list(taints),
+                "resources": {keys.GPU_RESOURCE: str(kind.gpus)} if kind.gpus else {},
+            }
+        )
+        self._specs[key] = spec
+        return self.cloud.add(spec)
+
+    def add_pod(self, name: str, *, cpu: str = "1", namespace: str = NAMESPACE, **spec: Any) -> None:
+        """Create a pod."""
+        container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+        metadata = {"name": name, "namespace": namespace, "labels": spec.pop("labels", {})}
+        body = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container], **spec}}
+        self.cluster.create(kinds.PODS, body)
+
+    def delete_pod(self, name: str) -> None:
+        request = port.Request(method="DELETE", path=kinds.PODS.path(name, NAMESPACE))
+        port.required(self.cluster.server.handle(request, "admin"))
+
+    def patch(self, resource: kinds.ResourceType, name: str, changes: Body) -> None:
+        body = msgspec.json.encode(changes)
+        path = resource.path(name, NAMESPACE)
+        request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH)
+        port.required(self.cluster.server.handle(request, "admin"))
+
+    def all(self, resource: kinds.ResourceType) -> list[Body]:
+        return [entry.object for entry in self.cluster.server.store.collection(resource).entries.values()]
+
+    def nodes(self) -> list[Body]:
+        return self.all(kinds.NODES)
+
+    def bound(self) -> dict[str, str]:
+        """Return the node of each pod that has one."""
+        pods = self.all(kinds.PODS)
+        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+
+    def events(self, reason: str) -> list[Body]:
+        return [event for event in self.all(kinds.EVENTS) if event["reason"] == reason]
+
+    def desired(self) -> dict[str, int]:
+        """Return the desired capacity of groups that should have machines."""
+        return {str(name): group.desired for name, group in self.cloud.groups.items() if group.desired}
+
+    def _register(self, machine: Machine) -> None:
+        if machine.key.zone in self.silent:
+            return
+        spec, kind = self._specs[machine.key], catalogue.bundled()[machine.key.instance_type]
+        room = {name: _written(name, amount) for name, amount in kind.allocatable().items()}
+        name = f"ip-{machine.id}"
+        taints = [taint.model_dump(mode="json", by_alias=True, exclude_none=True) for taint in spec.taints]
+        self.cluster.create(
+            kinds.NODES,
+            {
+                "metadata": {"name": name, "labels": {**spec.labels, keys.HOSTNAME: name, keys.ARCHITECTURE: "amd64"}},
+                "spec": {"providerID": machine.provider_id, **({"taints": taints} if taints else {})},
+                "status": {"capacity": room, "allocatable": room},
+            },
+        )
+
+    def _unregister(self, machine: Machine) -> None:
+        name = f"ip-{machine.id}"
+        if any(node["metadata"]["name"] == name for node in self.nodes()):
+            request = port.Request(method="DELETE", path=kinds.NODES.path(name))
+            port.required(self.cluster.server.handle(request, "admin"))
+
+
+@contextlib.asynccontextmanager
+async def runtime(
+    world: World, pod: str = "a", *, ceilings: Ceilings | None = None, observe: bool = False
+) -> AsyncGenerator[process.Process, None]:
+    """Run a replica that scales the world's nodes; at the end it stops cleanly."""
+    api, clock = world.cluster.client(pod), virtual_time.clock()
+    holder = leadership.holder_of("sluice", pod, "0")
+    make = leadership.elector_maker(clock, namespace=NAMESPACE, identity=holder, terms=election.Terms())
+    around = process.Surroundings(
+        api=api,
+        clock=clock,
+        leadership=leadership.InLoop(api, make),
+        plan=controllers.inline,
+        namespace=NAMESPACE,
+        identity="sluice",
+        observe=observe,
+    )
+    build = partial(controller.Controller, open_cloud=partial(_open, world), ceilings=ceilings)
+    made = process.Process(around, {"capacity": process.Registration(lease=names.CLUSTER_LEASE, build=build)})
+    task = asyncio.create_task(made.run())
+    try:
+        yield made
+    finally:
+        assert not task.done() or not task.exception(), task.exception()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _open(world: World, name: str, spec: object) -> cloud.Cloud:
+    del name, spec
+    return world.cloud.client()
+
+
+def _written(name: str, amount: int) -> str:
+    return f"{amount}m" if name == "cpu" else str(amount)

@@ -1,0 +1,239 @@
+"""Capacity in virtual time: waiting pods become machines, idle machines become nothing."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from autoscaler.api import keys, resources
+from autoscaler.capacity.snapshot import Ceilings
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import kinds
+from autoscaler.simulation.cloud import faults
+from autoscaler.simulation.cloud.model import Obstacle
+from tests import builders
+from tests.scenarios.capacity_world import World, runtime
+from tests.scenarios.worker_world import simulated
+
+POOLS = kinds.custom(resources.InstancePool)
+
+
+@simulated
+async def test_a_waiting_pod_brings_a_machine_and_its_end_takes_it_away() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=600)
+    async with runtime(world):
+        await asyncio.sleep(30)
+        assert world.nodes() == []
+        world.add_pod("one")
+        await asyncio.sleep(1)
+        assert sum(world.desired().values()) == 1
+        await asyncio.sleep(60)
+        assert set(world.bound()) == {"one"}
+        (event,) = world.events("TriggeredScaleUp")
+        assert event["message"].startswith("pod triggered scale-up: [{workers-")
+        assert "0->1 (max: 10)" in event["message"]
+        world.delete_pod("one")
+        await asyncio.sleep(500)
+        assert len(world.nodes()) == 1
+        await asyncio.sleep(200)
+        assert world.nodes() == []
+        assert world.desired() == {}
+
+
+@simulated
+async def test_a_burst_is_one_plan_and_fills_zones_evenly() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=600)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(36):
+            world.add_pod(f"p-{number}")
+        await asyncio.sleep(120)
+        assert len(world.bound()) == 36
+        zones = Counter(node["metadata"]["labels"][keys.ZONE] for node in world.nodes())
+        assert sum(zones.values()) == 12  # three pods fit on each
+        assert set(zones.values()) == {4}
+        assert len(world.cloud.machines) == 12  # not one too many was ever started
+
+
+@simulated
+async def test_a_shortage_in_one_zone_is_passed_by_and_taken_back() -> None:
+    world = World()
+    world.add_pool()
+    world.cloud.hinder(Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY, zone="a"))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(9):
+            world.add_pod(f"p-{number}", nodeSelector={})
+        await asyncio.sleep(180)
+        assert len(world.bound()) == 9
+        assert world.desired().get("workers-a-m5.xlarge", 0) == 0
+
+
+@simulated
+async def test_a_shortage_everywhere_is_told_and_overcome_once_it_is_over() -> None:
+    world = World()
+    world.add_pool()
+    world.cloud.hinder(Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one")
+        await asyncio.sleep(120)
+        assert world.desired() == {}
+        assert "InsufficientCapacity" in world.events("NotTriggerScaleUp")[0]["message"]
+        world.cloud.relieve()
+        await asyncio.sleep(400)
+        assert set(world.bound()) == {"one"}
+
+
+@simulated
+async def test_a_pod_that_fits_nowhere_is_told_why_with_the_numbers() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("huge", cpu="64")
+        world.add_pod("elsewhere", nodeSelector={"node.type": "gpu"})
+        await asyncio.sleep(30)
+        told = {event["involvedObject"]["name"]: event["message"] for event in world.events("NotTriggerScaleUp")}
+        assert "InsufficientResource: cpu (wants 64000, has 3920)" in told["huge"]
+        assert "NodeSelectorMismatch" in told["elsewhere"]
+        assert world.desired() == {}
+
+
+@simulated
+async def test_limits_hold_and_each_is_named() -> None:
+    world = World()
+    world.add_pool(limits__maxActiveInstances=2)
+    world.add_pool("off", enabled=False)
+    async with runtime(world, ceilings=Ceilings(nodes=50)):
+        await asyncio.sleep(5)
+        for number in range(30):
+            world.add_pod(f"p-{number}")
+        await asyncio.sleep(120)
+        assert len(world.nodes()) == 2
+        assert len(world.bound()) == 6
+        message = world.events("NotTriggerScaleUp")[0]["message"]
+        assert "maxActiveInstances 2 of pool workers" in message
+        assert "the pool is disabled" in message
+
+
+@simulated
+async def test_the_clusters_ceilings_hold() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world, ceilings=Ceilings(cpu_millis=12_000)):
+        await asyncio.sleep(5)
+        for number in range(30):
+            world.add_pod(f"p-{number}")
+        await asyncio.sleep(120)
+        assert len(world.nodes()) == 3
+        assert "the cluster's 12 cores" in world.events("NotTriggerScaleUp")[0]["message"]
+
+
+@simulated
+async def test_a_scope_uses_its_pools_in_order_and_nobody_else_its_own() -> None:
+    world = World()
+    world.add_pool("common", types=("m5.xlarge",))
+    world.add_pool("own", types=("c5.2xlarge",), instanceWide=False)
+    world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=[{"name": "own"}]))
+    world.cluster.create(kinds.NAMESPACES, {"metadata": {"name": "team", "labels": {keys.SCOPE: "research"}}})
+    await asyncio.sleep(2)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("theirs", namespace="team")
+        world.add_pod("anybodys")
+        await asyncio.sleep(1)
+        grown = sorted(name.split("-")[0] for name in world.desired())
+        assert grown == ["common", "own"]
+
+
+@simulated
+async def test_a_node_that_got_a_pod_while_it_was_marked_is_spared() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=60)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one")
+        await asyncio.sleep(90)
+        (node,) = world.nodes()
+        world.delete_pod("one")
+        await asyncio.sleep(63)
+        assert any(taint["key"] == keys.REMOVING for taint in world.nodes()[0]["spec"].get("taints", []))
+        world.add_pod("two", nodeName=node["metadata"]["name"])
+        await asyncio.sleep(60)
+        assert [each["metadata"]["name"] for each in world.nodes()] == [node["metadata"]["name"]]
+        assert not world.nodes()[0]["spec"].get("taints")
+
+
+@simulated
+async def test_a_groups_minimum_is_kept() -> None:
+    world = World()
+    world.add_pool(minimum=1, limits__maxIdleSeconds=60)
+    async with runtime(world):
+        await asyncio.sleep(600)
+        assert len(world.nodes()) == 3
+        assert not any(node["spec"].get("taints") for node in world.nodes())
+
+
+@pytest.mark.accept("G23")
+@simulated
+async def test_a_living_foreign_scaler_is_left_alone_and_replaced_once_it_is_gone() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=60)
+    lease = {"holderIdentity": "ca-0", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    metadata = {"name": "cluster-autoscaler", "namespace": "kube-system"}
+    world.cluster.create(kinds.LEASES, {"metadata": metadata, "spec": lease})
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one")
+        await asyncio.sleep(15)
+        assert world.desired() == {}
+        assert (
+            "cluster-autoscaler (ca-0) scales this cluster's nodes" in world.events("NotTriggerScaleUp")[0]["message"]
+        )
+        await asyncio.sleep(100)
+        assert set(world.bound()) == {"one"}
+
+
+@simulated
+async def test_who_observes_asks_for_nothing() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world, observe=True):
+        await asyncio.sleep(5)
+        world.add_pod("one")
+        await asyncio.sleep(60)
+        assert world.desired() == {}
+
+
+@simulated
+async def test_a_machine_that_is_lost_is_replaced_if_it_is_needed() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one")
+        await asyncio.sleep(90)
+        (machine,) = world.cloud.machines.values()
+        world.cloud.break_down(machine.id)
+        await asyncio.sleep(60)
+        world.add_pod("two")
+        await asyncio.sleep(120)
+        assert "two" in world.bound()
+
+
+@simulated
+async def test_an_outage_of_the_cloud_delays_and_harms_nothing() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.cloud.faults.add(faults.Effect.REFUSE, times=None)
+        world.add_pod("one")
+        await asyncio.sleep(300)
+        assert world.desired() == {}
+        world.cloud.faults.clear()
+        await asyncio.sleep(120)
+        assert set(world.bound()) == {"one"}
