@@ -95,6 +95,8 @@ class Footing:
     """Wake the controller, saying what for."""
     held_back: Callable[[], str | None]
     """Why nothing may be done now: something is not synced, or another replica leads; None if it may."""
+    vacant_since: Callable[[], float | None]
+    """When whoever led before us last showed a sign of life; None: nobody did."""
     may_act: Callable[[str], bool]
     """Ask before each act outside of the API server, saying what it is: it is under the same Lease. FencedError if
     we may not act; False: we only observe, and go on as if it had been done."""

@@ -7,7 +7,7 @@ which tells its age. Nothing is read while we may not act.
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -48,6 +48,10 @@ class Seen:
     """Why it could not be read last time."""
     failures: int = 0
     due_at: float = 0.0
+    listed_before: float | None = None
+    """When the listing before the present one was asked for."""
+    asked: set[cloud.InstanceId] = field(default_factory=set)
+    """Instances whose lives were asked for and answered."""
     lives: dict[cloud.InstanceId, cloud.Life] = field(default_factory=dict)
     """When machines began and ended, of those that are there and those that are gone lately."""
 
@@ -60,6 +64,7 @@ class Clouds:
         self._open = open_cloud
         self._accounts: store.Table[Account] = footing.watch(ACCOUNTS, objects.custom(ProviderAccount))
         self._seen: dict[str, Seen] = {}
+        self._questions: set[cloud.InstanceId] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.broken: dict[str, str] = {}
         """Accounts that cannot be used, and why."""
@@ -96,6 +101,24 @@ class Clouds:
             if seen.view.reading is not None and name in seen.view.reading.groups:
                 return seen
         return None
+
+    def ask(self, instances: Iterable[cloud.InstanceId]) -> None:
+        """Have the clouds asked when these began and ended, with the next reading."""
+        new = set(instances) - self._questions
+        self._questions |= new
+        if new:
+            self.hurry()
+
+    def asked(self) -> frozenset[cloud.InstanceId]:
+        """Return the instances whose lives every account was asked for."""
+        answers = [seen.asked for seen in self._seen.values()]
+        return frozenset(set.intersection(*answers)) if answers else frozenset()
+
+    def listed_before(self) -> float | None:
+        """Return when all accounts were listed before what is known now; None if one of them was listed only once."""
+        times = [seen.listed_before for seen in self._seen.values()]
+        known = [at for at in times if at is not None]
+        return min(known) if known and len(known) == len(times) else None
 
     def lives(self) -> dict[cloud.InstanceId, cloud.Life]:
         """Return when machines began and ended, as far as the clouds have told."""
@@ -177,6 +200,7 @@ class Clouds:
         try:
             before = seen.view.reading
             reading = await seen.view.refresh()
+            seen.listed_before = before.read_at if before is not None else None
             await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
             await self._ask_lives(seen, reading)
             seen.problem, seen.failures = None, 0
@@ -200,8 +224,10 @@ class Clouds:
         there = {one.id for group in reading.groups.values() for one in group.instances}
         unknown = there - seen.lives.keys()
         gone = {one for one, life in seen.lives.items() if one not in there and not life.is_over}
-        if unknown or gone:
-            told = await seen.view.cloud.lives(sorted(unknown | gone))
+        wanted = unknown | gone | (self._questions - seen.asked)
+        if wanted:
+            told = await seen.view.cloud.lives(sorted(wanted))
+            seen.asked |= wanted
             now = self._footing.clock.now()
             seen.lives |= told
             seen.lives |= {one: _over(seen.lives[one], now) for one in gone - told.keys()}

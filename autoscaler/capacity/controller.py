@@ -17,6 +17,7 @@ from autoscaler.api import keys, resources
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import (
     availability,
+    bookkeeping,
     clouds,
     daemons,
     decide,
@@ -29,6 +30,7 @@ from autoscaler.capacity import (
 )
 from autoscaler.capacity.snapshot import Ceilings, Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
+from autoscaler.cloud.prices import Prices
 from autoscaler.kube import events, kinds, objects, port, store, wire, writer
 
 log = structlog.get_logger()
@@ -53,10 +55,12 @@ class Controller:
         open_cloud: clouds.Open,
         ceilings: Ceilings | None = None,
         policy: model.Policy | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self._footing = footing
         self._ceilings = ceilings or Ceilings()
         self._policy = policy or model.Policy()
+        self._prices = prices or Prices()
         self._pods: store.Table[objects.Pod] = footing.watch(kinds.PODS, objects.pod)
         self._nodes: store.Table[objects.Node] = footing.watch(kinds.NODES, objects.node)
         self._namespaces: store.Table[objects.Simple] = footing.watch(kinds.NAMESPACES, objects.simple)
@@ -64,6 +68,7 @@ class Controller:
         self._scopes = footing.watch(SCOPES, objects.custom(resources.Scope))
         self._daemons: store.Table[daemons.DaemonSet] = footing.watch(kinds.DAEMON_SETS, daemons.decode)
         self._clouds = clouds.Clouds(footing, open_cloud)
+        self._books = bookkeeping.Bookkeeper(footing, self._clouds)
         self._node_target = writer.Target(resource=kinds.NODES, decode=objects.node, table=self._nodes)
         self._pool_target = writer.Target(
             resource=POOLS, decode=objects.custom(resources.InstancePool), table=self._pools
@@ -87,6 +92,7 @@ class Controller:
         self._foreign_scaler = await self._foreign.who()
         if self._foreign_scaler is None:
             await self._note_failures()
+        await self._books.keep(self._snapshot())
         snapshot = self._snapshot()
         plan: decide.Plan = await self._footing.plan(decide.decide, snapshot, self._policy)
         landed = await self._launch(plan.launches)
@@ -119,6 +125,10 @@ class Controller:
             unavailable=dict(self._unavailable),
             ceilings=self._ceilings,
             launched=len(self._launched),
+            instances=self._books.instances(),
+            durations=dict(self._books.durations),
+            prices=self._prices,
+            launched_at={one: life.launched_at for one, life in self._clouds.lives().items()},
             foreign=self._foreign_scaler,
         )
 

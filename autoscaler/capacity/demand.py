@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.capacity import placement
 from autoscaler.capacity.model import Demand
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
@@ -22,14 +23,20 @@ class Waiting(NamedTuple):
 
     shape: shapes.Shape
     namespace: str
+    labels: tuple[tuple[str, str], ...] = ()
+    """Those that rules between pods look at, of this pod or of others."""
 
 
 def waiting(pods: Iterable[objects.Pod]) -> dict[Waiting, list[objects.Pod]]:
     """Return the pods that no node has room for, by what they are alike in."""
+    everybody = list(pods)
+    demanding = [pod for pod in everybody if is_demand(pod)]
+    ruling = {pod.shape for pod in everybody if pod.shape.affinity is not None or pod.shape.spread}
+    keys_read = placement.label_keys(ruling)
     found: dict[Waiting, list[objects.Pod]] = {}
-    for pod in pods:
-        if is_demand(pod):
-            found.setdefault(Waiting(pod.shape, pod.meta.key.namespace), []).append(pod)
+    for pod in demanding:
+        labels = tuple(sorted((key, value) for key, value in pod.meta.labels.items() if key in keys_read))
+        found.setdefault(Waiting(pod.shape, pod.meta.key.namespace, labels), []).append(pod)
     return found
 
 

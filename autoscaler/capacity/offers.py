@@ -1,9 +1,10 @@
 """Which node groups may get how many more nodes, and what holds the others back. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from autoscaler.api.resources.pools import InstancePoolSpec
-from autoscaler.capacity import templates
+from autoscaler.capacity import accounting, budgets, templates
 from autoscaler.capacity.model import Group, Limit, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -18,7 +19,24 @@ def groups(snapshot: Snapshot) -> tuple[Group, ...]:
 
 def limits(snapshot: Snapshot) -> tuple[Limit, ...]:
     """Return the limits that several groups share, as how much is left of each."""
-    return (*_pool_limits(snapshot), *_ceilings(snapshot))
+    return (*_pool_limits(snapshot), *budgets.limits(monthly(snapshot)), *_ceilings(snapshot))
+
+
+def monthly(snapshot: Snapshot) -> tuple[budgets.Budget, ...]:
+    """Return what the month's budgets say."""
+    recorded = Counter(each.spec.pool for each in snapshot.instances if each.status.phase in accounting.LIVING)
+    unrecorded = {name: max(0, active(snapshot, name) - recorded[name]) for name in snapshot.pools}
+    return budgets.budgets(
+        budgets.Books(
+            now=snapshot.now,
+            pools=snapshot.pools,
+            scopes=snapshot.scopes,
+            instances=snapshot.instances,
+            unrecorded=unrecorded,
+            durations=snapshot.durations,
+            prices=snapshot.prices,
+        )
+    )
 
 
 def size(group: cloud.NodeGroup) -> int:
@@ -33,6 +51,7 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Group:
         template=template or _NOTHING,
         more=max(0, group.maximum - size(group)),
         nodes=size(group),
+        price_micros=_price(snapshot, group),
         refused=refusal(snapshot, group, template),
     )
 
@@ -40,18 +59,29 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Group:
 def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | None) -> str | None:
     """Return why a group takes nothing now; None if it does."""
     pool = snapshot.pools.get(group.key.pool)
-    unavailable = snapshot.unavailable.get(group.key)
     if snapshot.foreign is not None:
         return f"{snapshot.foreign} scales this cluster's nodes"
     if pool is None:
         return f"there is no InstancePool {group.key.pool}"
     if not pool.enabled:
         return "the pool is disabled"
+    if template is None:
+        return f"nobody knows the instance type {group.key.instance_type}"
+    return _shortage(snapshot, group) or budgets.unpriced(pool, group.key.instance_type, snapshot.prices)
+
+
+def _shortage(snapshot: Snapshot, group: cloud.NodeGroup) -> str | None:
+    unavailable = snapshot.unavailable.get(group.key)
     if unavailable is not None and unavailable.until > snapshot.now:
         return f"{unavailable.reason} for {int(unavailable.until - snapshot.now)} s more: {unavailable.message}"
-    if "Launch" in group.suspended:
-        return "somebody has suspended launches of the group"
-    return f"nobody knows the instance type {group.key.instance_type}" if template is None else None
+    return "somebody has suspended launches of the group" if "Launch" in group.suspended else None
+
+
+def _price(snapshot: Snapshot, group: cloud.NodeGroup) -> int | None:
+    pool = snapshot.pools.get(group.key.pool)
+    if pool is None:
+        return None
+    return snapshot.prices.hourly_micros.get((group.key.instance_type, pool.specifications.capacity_type))
 
 
 def _pool_limits(snapshot: Snapshot) -> Iterator[Limit]:

@@ -4,13 +4,14 @@ A machine is idle while no pod works on it; what runs on every node anyway is no
 the node, waits, and looks again before anything is ended.
 """
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.capacity import supply
+from autoscaler.capacity import accounting, budgets, offers, supply
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -22,12 +23,18 @@ class Reason(StrEnum):
     """Why a machine goes."""
 
     IDLE = "Idle"
+    """No work for longer than its pool allows."""
+    OVER_LIMIT = "OverLimit"
+    """Idle, and its pool has more than it may have."""
+    BUDGET_SPENT = "BudgetSpent"
+    """Idle, and its pool has used up what it may use this month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
     """A machine that should go."""
 
+    pool: str
     group: cloud.GroupName
     instance: cloud.InstanceId
     node: objects.Key
@@ -54,29 +61,49 @@ def is_work(pod: objects.Pod) -> bool:
 def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
     """Return since when each idle node of a group has been so, given what was known a moment ago."""
     busy = {pod.node_name or pod.nominated_node for pod in snapshot.pods.values() if is_work(pod)}
+    written = {
+        each.status.provider_id: each.status.idle_since.timestamp()
+        for each in snapshot.instances
+        if each.status.idle_since is not None and each.status.phase in accounting.LIVING
+    }
     found = {}
     for group in snapshot.groups:
-        for node in supply.nodes_of(snapshot, group).values():
+        for provider_id, node in supply.nodes_of(snapshot, group).items():
             name = node.meta.key.name
             if node.ready and name not in busy:
-                found[name] = before.get(name, max(snapshot.now, node.ready_changed_at or 0.0))
+                found[name] = written.get(provider_id, before.get(name, snapshot.now))
     return found
 
 
 def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]) -> Choice:
     """Choose idle machines, the longest idle first, a few at a time."""
     spare = {group.name: max(0, group.desired - group.minimum) for group in snapshot.groups}
+    early = _early(snapshot)
     due: list[Removal] = []
     later: list[float] = []
     for removal, at in _candidates(snapshot, idle):
         if removal.node.name in needed:
             continue
-        if at > snapshot.now:
-            later.append(at)
-        else:
+        if at <= snapshot.now:
             due.append(removal)
+        elif removal.pool in early:
+            due.append(dataclasses.replace(removal, reason=early[removal.pool]))
+        else:
+            later.append(at)
     due.sort(key=lambda each: (each.idle_since, each.node))
-    return Choice(removals=_within(due, spare), wake_at=min(later, default=None))
+    surplus = {name: budgets.excess(spec, offers.active(snapshot, name)) for name, spec in snapshot.pools.items()}
+    return Choice(removals=_within(due, spare, surplus), wake_at=min(later, default=None))
+
+
+def _early(snapshot: Snapshot) -> dict[str, Reason]:
+    """Return the pools whose idle machines go before their time, and why."""
+    spent = dict.fromkeys(budgets.spent_pools(offers.monthly(snapshot)), Reason.BUDGET_SPENT)
+    over = {
+        name: Reason.OVER_LIMIT
+        for name, spec in snapshot.pools.items()
+        if budgets.excess(spec, offers.active(snapshot, name))
+    }
+    return {**over, **spent}
 
 
 def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Removal, float]]:
@@ -89,6 +116,7 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
                 continue
             since = idle[node.meta.key.name]
             removal = Removal(
+                pool=group.key.pool,
                 group=group.name,
                 instance=instance.id,
                 node=node.meta.key,
@@ -99,12 +127,19 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
             yield removal, since + pool.limits.max_idle_seconds
 
 
-def _within(due: Iterable[Removal], spare: Mapping[cloud.GroupName, int]) -> tuple[Removal, ...]:
-    """Keep what no group's minimum forbids, and not more than may go at once."""
+def _within(
+    due: Iterable[Removal], spare: Mapping[cloud.GroupName, int], surplus: Mapping[str, int]
+) -> tuple[Removal, ...]:
+    """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is."""
     taken: Counter[cloud.GroupName] = Counter()
+    over: Counter[str] = Counter()
     chosen: list[Removal] = []
     for removal in due:
+        is_surplus = removal.reason is Reason.OVER_LIMIT
+        if is_surplus and over[removal.pool] >= surplus.get(removal.pool, 0):
+            continue
         if len(chosen) < AT_ONCE and taken[removal.group] < spare[removal.group]:
             taken[removal.group] += 1
+            over[removal.pool] += 1
             chosen.append(removal)
     return tuple(chosen)

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.instances import Instance
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.capacity.accounting import Durations, ScopePool
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
+from autoscaler.cloud.prices import Prices
 from autoscaler.kube import objects, shapes
 
 
@@ -50,6 +53,13 @@ class Snapshot:
     daemons: tuple[shapes.Shape, ...] = ()
     """The pods that DaemonSets put on every node that takes them."""
     unavailable: Mapping[NodeGroupKey, Unavailable] = field(default_factory=dict)
+    instances: tuple[Instance, ...] = ()
+    """The Instance objects, which keep the books."""
+    durations: Mapping[ScopePool, Durations] = field(default_factory=dict)
+    """How long pods of a scope run in a pool."""
+    prices: Prices = field(default_factory=Prices)
+    launched_at: Mapping[cloud.InstanceId, float] = field(default_factory=dict)
+    """When instances were launched, as far as the cloud has told."""
     ceilings: Ceilings = Ceilings()
     launched: int = 0
     """Nodes that were asked for within the last minute."""

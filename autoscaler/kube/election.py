@@ -93,6 +93,8 @@ class Elector:
         self._deadline = float("-inf")
         self._create_after = float("-inf")
         self._leads = False
+        self.vacant_since: float | None = None
+        """When whoever led before us last renewed the Lease, by their clock; None: nobody did."""
 
     @property
     def holder(self) -> str | None:
@@ -151,6 +153,7 @@ class Elector:
                 self._deadline = float("-inf")
 
     async def _take(self, seen: Lease) -> None:
+        self.vacant_since = seen.spec.renew_time.timestamp() if seen.spec.renew_time else None
         changes = {"acquireTime": self._now(), "leaseTransitions": (seen.spec.lease_transitions or 0) + 1}
         try:
             await self._hold(changes)

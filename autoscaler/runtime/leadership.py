@@ -37,6 +37,10 @@ class Leadership(Protocol):
         """Return who held a Lease when it was last seen."""
         ...
 
+    def vacant_since(self, name: str) -> float | None:
+        """Return when whoever led before us last renewed a Lease; None: nobody did."""
+        ...
+
     def failure(self) -> str | None:
         """Return why nobody tries for the Leases any more; None while somebody does."""
         ...
@@ -64,6 +68,9 @@ class InLoop:
 
     def holder(self, name: str) -> str | None:
         return self._electors[name].holder if name in self._electors else None
+
+    def vacant_since(self, name: str) -> float | None:
+        return self._electors[name].vacant_since if name in self._electors else None
 
     def failure(self) -> str | None:
         ended = next((task for task in self._tasks if task.done()), None)
@@ -112,6 +119,9 @@ class InThread:
 
     def holder(self, name: str) -> str | None:
         return self._inner.holder(name) if self._inner else None
+
+    def vacant_since(self, name: str) -> float | None:
+        return self._inner.vacant_since(name) if self._inner else None
 
     async def stop(self, *, release: bool) -> None:
         self._release = release

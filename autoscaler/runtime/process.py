@@ -195,6 +195,7 @@ class Process:
             feed=lambda source: self._feed(runner, source),
             wake=runner.wake,
             held_back=runner.held_back,
+            vacant_since=lambda: self._around.leadership.vacant_since(lease),
             may_act=self._fence(lease).permits,
             measure=self.metrics.measure,
         )

@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import previewing, simulating, watching, working
+from tests.bench import planning, previewing, simulating, watching, working
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "day": simulating.day,
     "events": watching.events,
     "informer": watching.informer,
+    "planning": planning.planning,
+    "planning-shapes": planning.shapes,
     "preview": previewing.preview,
     "sync": watching.sync,
     "workers": working.workers,

@@ -118,6 +118,10 @@ class World:
     def nodes(self) -> list[Body]:
         return self.all(kinds.NODES)
 
+    def instances(self) -> list[Body]:
+        """Return the Instance objects, by name."""
+        return sorted(self.all(kinds.custom(resources.Instance)), key=lambda each: each["metadata"]["name"])
+
     def bound(self) -> dict[str, str]:
         """Return the node of each pod that has one."""
         pods = self.all(kinds.PODS)

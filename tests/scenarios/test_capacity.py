@@ -1,10 +1,12 @@
 """Capacity in virtual time: waiting pods become machines, idle machines become nothing."""
 
 import asyncio
+import math
 from collections import Counter
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.api import keys, resources
 from autoscaler.capacity.snapshot import Ceilings
 from autoscaler.cloud import port as cloud
@@ -237,3 +239,102 @@ async def test_an_outage_of_the_cloud_delays_and_harms_nothing() -> None:
         world.cloud.faults.clear()
         await asyncio.sleep(120)
         assert set(world.bound()) == {"one"}
+
+
+@pytest.mark.accept("P9", "P12")
+@simulated
+async def test_machines_are_recorded_under_names_that_are_used_again() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=60)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(4):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(120)
+        assert [each["metadata"]["name"] for each in world.instances()] == [f"workers-00{n}" for n in (1, 2, 3, 4)]
+        assert {each["status"]["phase"] for each in world.instances()} == {"Ready"}
+        first = world.instances()[0]["status"]
+        machine = world.cloud.machines[first["providerID"].rsplit("/", 1)[-1]]
+        assert first["instanceCreatedAt"] == clock.to_rfc3339(math.ceil(machine.launched_at))
+        for number in range(4):
+            world.delete_pod(f"p-{number}")
+        await asyncio.sleep(180)
+        assert {each["status"]["phase"] for each in world.instances()} == {"Terminated"}
+        world.add_pod("again", cpu="3")
+        await asyncio.sleep(120)
+        (living,) = [each for each in world.instances() if each["status"]["phase"] == "Ready"]
+        assert living["metadata"]["name"] == "workers-001"
+        assert living["status"]["registeredAt"] == first["registeredAt"]
+        assert living["status"]["instanceCreatedAt"] != first["instanceCreatedAt"]
+
+
+@pytest.mark.accept("P13")
+@simulated
+async def test_the_books_say_what_the_clouds_own_record_says() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=300)
+    async with runtime(world):
+        for hour in range(6):
+            for number in range(5 + hour):
+                world.add_pod(f"p-{hour}-{number}", cpu="2")
+            await asyncio.sleep(1800)
+            for number in range(5 + hour):
+                world.delete_pod(f"p-{hour}-{number}")
+            await asyncio.sleep(1800)
+        await asyncio.sleep(900)
+    assert world.nodes() == []
+    counted = sum(each["status"]["months"]["2026-01"]["seconds"] for each in world.instances())
+    lived = sum(machine.seconds(world.cloud.clock.now()) for machine in world.cloud.machines.values())
+    assert abs(counted - lived) <= len(world.cloud.machines)  # whole seconds
+
+
+@pytest.mark.accept("P7")
+@simulated
+async def test_a_budget_that_is_reached_starts_nothing_more_and_ends_no_work() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=300, limits__targetMaxSecondsPerMonth=7200)
+    async with runtime(world):
+        for number in range(20):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(3600)
+        bound = world.bound()
+        assert 1 <= len(bound) < 20
+        assert "PoolSecondsPerMonth" in world.events("NotTriggerScaleUp")[0]["message"]
+        await asyncio.sleep(4 * 3600)
+        assert world.bound() == bound  # far over the limit by now, and nobody was killed
+
+
+@pytest.mark.accept("P8")
+@simulated
+async def test_idle_machines_beyond_a_lowered_limit_go_at_once() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        for number in range(5):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(120)
+        for number in range(4):
+            world.delete_pod(f"p-{number}")
+        await asyncio.sleep(60)
+        assert len(world.nodes()) == 5
+        world.patch(POOLS, "workers", {"spec": {"limits": {"maxActiveInstances": 3}}})
+        await asyncio.sleep(120)
+        assert len(world.nodes()) == 3
+        assert "p-4" in world.bound()
+
+
+@simulated
+async def test_a_restart_forgets_neither_lives_nor_how_long_machines_were_idle() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=600)
+    async with runtime(world):
+        world.add_pod("one")
+        await asyncio.sleep(120)
+        world.delete_pod("one")
+        await asyncio.sleep(300)
+    async with runtime(world, "b"):
+        await asyncio.sleep(200)
+        assert len(world.nodes()) == 1
+        await asyncio.sleep(200)
+        assert world.nodes() == []
+        assert [each["status"]["phase"] for each in world.instances()] == ["Terminated"]

@@ -64,3 +64,15 @@ def test_a_namespace_joins_a_scope_by_its_label_if_the_scope_exists() -> None:
     labels = {"team": {"sluice.dev/scope": "research"}, "lost": {"sluice.dev/scope": "gone"}}
     snapshot = seen.snapshot(namespaces=labels, scopes={"research": ScopeSpec()})
     assert [demand.scope_of(snapshot, name) for name in ("team", "lost", "none")] == ["research", "", ""]
+
+
+def test_pods_are_told_apart_by_labels_that_somebodys_rule_looks_at() -> None:
+    rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    plain = [
+        seen.pod("a", metadata={"labels": {"app": "a", "x": "1"}}),
+        seen.pod("b", metadata={"labels": {"app": "b", "x": "2"}}),
+        seen.pod("c", metadata={"labels": {"app": "b", "x": "3"}}),
+    ]
+    assert len(demand.waiting(plain)) == 1
+    assert len(demand.waiting([*plain, seen.pod("there", node="n", affinity=affinity)])) == 2

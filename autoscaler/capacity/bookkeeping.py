@@ -1,0 +1,83 @@
+"""Keep the books: Instance objects that tell of every machine's lives and of what was spent on whom.
+
+What they should say is decided in `lives`; here it is written, each status as one write onto the very version it was
+made from. A write that fails is made anew in the next cycle, from what the object says then.
+"""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from autoscaler import control
+from autoscaler.api import resources
+from autoscaler.capacity import accounting, clouds, life, lives
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import kinds, objects, port, store, writer
+
+log = structlog.get_logger()
+INSTANCES: Final = kinds.custom(resources.Instance)
+Record = objects.Custom[resources.Instance]
+
+
+class Bookkeeper:
+    """Writes Instance objects."""
+
+    def __init__(self, footing: control.Footing, known: clouds.Clouds) -> None:
+        self._footing = footing
+        self._clouds = known
+        self._table: store.Table[Record] = footing.watch(INSTANCES, objects.custom(resources.Instance))
+        self._target = writer.Target(resource=INSTANCES, decode=objects.custom(resources.Instance), table=self._table)
+        self._is_first = True
+        self.durations: dict[accounting.ScopePool, accounting.Durations] = {}
+        """How long pods of a scope run in a pool, from those that ended while we led."""
+
+    def instances(self) -> tuple[resources.Instance, ...]:
+        """Return all Instance objects."""
+        return tuple(each.resource for each in self._table)
+
+    async def keep(self, snapshot: Snapshot) -> None:
+        """Bring the books up to date with what is seen."""
+        sight = lives.Sight(
+            snapshot=snapshot,
+            instances=tuple(self._table),
+            lives=self._clouds.lives(),
+            asked=self._clouds.asked(),
+            listed_before=self._clouds.listed_before(),
+            unwatched_since=self._footing.vacant_since() if self._is_first else None,
+            prices=snapshot.prices,
+        )
+        plan: lives.Plan = await self._footing.plan(lives.decide, sight)
+        self._clouds.ask(question.instance for question in plan.questions)
+        await asyncio.gather(
+            *(self._create(each) for each in plan.creates), *(self._change(each) for each in plan.changes)
+        )
+        self._is_first = False
+
+    async def _create(self, create: lives.Create) -> None:
+        try:
+            await self._footing.writer.create(self._target, create.manifest())
+        except port.AlreadyExistsError:
+            return
+        except port.KubeError as error:
+            log.warning("instance_not_recorded", instance=create.name, error=str(error))
+
+    async def _change(self, change: lives.Change) -> None:
+        only_if = writer.Precondition(uid=change.uid, resource_version=change.resource_version)
+        try:
+            await self._footing.writer.patch(
+                self._target,
+                objects.Key("", change.name),
+                {"status": change.patch()},
+                only_if=only_if,
+                subresource="status",
+            )
+        except port.KubeError as error:
+            log.info("instance_not_written", instance=change.name, error=str(error))
+            return
+        for sample in change.samples:
+            self._learn(change.pool, sample)
+
+    def _learn(self, pool: str, sample: life.Sample) -> None:
+        key = accounting.ScopePool(sample.scope or "", pool)
+        self.durations[key] = self.durations.get(key, accounting.Durations()).with_sample(sample.seconds)
