@@ -27,6 +27,13 @@ def note(before: Unavailable | None, activity: cloud.Activity, now: float) -> Un
     )
 
 
+def note_useless(before: Unavailable | None, reason: str, message: str, now: float) -> Unavailable:
+    """Return for how long an offering is left alone whose machine was of no use."""
+    failures = before.failures + 1 if before is not None else 1
+    pause = _pause(cloud.LaunchFailure.OTHER, failures)
+    return Unavailable(until=now + pause, reason=reason, message=message, failures=failures)
+
+
 def current(known: Mapping[NodeGroupKey, Unavailable], now: float) -> dict[NodeGroupKey, Unavailable]:
     """Forget shortages that are long over."""
     return {key: each for key, each in known.items() if each.until + LONGEST_SECONDS > now}

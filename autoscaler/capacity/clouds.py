@@ -135,6 +135,11 @@ class Clouds:
                     found[kind.name] = kind
         return found
 
+    def read_now(self) -> None:
+        """Read all accounts at once: a group has changed."""
+        for seen in self._seen.values():
+            seen.due_at = self._footing.clock.monotonic()
+
     def hurry(self) -> None:
         """Read all accounts soon: something has changed in them."""
         for seen in self._seen.values():

@@ -1,8 +1,7 @@
 """Capacity: pods that no node has room for become machines, and idle machines become nothing.
 
-Every cycle takes one snapshot, plans on it without I/O, and carries the plan out: first what failed is taken back, then
-groups grow, then idle machines are marked and, a little later, ended. Nothing is ended on what was true a moment ago:
-the node's pods are read again from the API server before each end.
+Every cycle keeps the books, takes one snapshot, plans on it without I/O, and carries the plan out: what failed is taken
+back, groups grow, and machines that are of no use, doomed or idle go.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import control
-from autoscaler.api import keys, resources
+from autoscaler.api import resources
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import (
     availability,
@@ -21,21 +20,21 @@ from autoscaler.capacity import (
     clouds,
     daemons,
     decide,
+    departures,
     foreign,
+    interruptions,
     model,
     offers,
     publishing,
-    removal,
+    replacing,
     telling,
 )
 from autoscaler.capacity.snapshot import Ceilings, Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
-from autoscaler.kube import events, kinds, objects, port, store, wire, writer
+from autoscaler.kube import events, kinds, objects, port, store, writer
 
 log = structlog.get_logger()
-SETTLE_SECONDS: Final = 5.0
-"""Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
 AGAIN_SECONDS: Final = 5.0
 """After a launch that was not done: when the plan is made again."""
 LAUNCH_WINDOW_SECONDS: Final = 60.0
@@ -56,6 +55,7 @@ class Controller:
         ceilings: Ceilings | None = None,
         policy: model.Policy | None = None,
         prices: Prices | None = None,
+        open_news: interruptions.Open | None = None,
     ) -> None:
         self._footing = footing
         self._ceilings = ceilings or Ceilings()
@@ -69,7 +69,10 @@ class Controller:
         self._daemons: store.Table[daemons.DaemonSet] = footing.watch(kinds.DAEMON_SETS, daemons.decode)
         self._clouds = clouds.Clouds(footing, open_cloud)
         self._books = bookkeeping.Bookkeeper(footing, self._clouds)
-        self._node_target = writer.Target(resource=kinds.NODES, decode=objects.node, table=self._nodes)
+        self._news = interruptions.News(footing, self._clouds, open_news) if open_news is not None else None
+        self._departures = departures.Departures(
+            footing, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, news=self._news
+        )
         self._pool_target = writer.Target(
             resource=POOLS, decode=objects.custom(resources.InstancePool), table=self._pools
         )
@@ -79,9 +82,6 @@ class Controller:
         self._noted: dict[cloud.GroupName, float] = {}
         """When the last failed launch of a group began that was taken note of."""
         self._launched: deque[float] = deque()
-        self._idle: dict[str, float] = {}
-        self._marked: dict[str, float] = {}
-        """Nodes that were marked for removal, and when."""
         self._told: dict[str, str] = {}
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
@@ -101,7 +101,7 @@ class Controller:
         now = self._footing.clock.now()
         wakes = [availability.next_end(self._unavailable, now), now + foreign.LOOK_SECONDS]
         if self._foreign_scaler is None:
-            wakes.append(await self._remove(plan))
+            wakes.append(await self._departures.carry_out(self._snapshot, plan.needed, self._note_useless))
         if len(landed) < len(plan.launches):
             wakes.append(now + AGAIN_SECONDS)
         return min((at for at in wakes if at is not None), default=None)
@@ -191,6 +191,13 @@ class Controller:
         )
         return outcome.verdict is not cloud.Verdict.NOT_DONE
 
+    def _note_useless(self, each: replacing.Replacement) -> None:
+        """Leave an offering alone whose machine did not become a node: the next one might not either."""
+        if each.reason is replacing.Reason.NEVER_JOINED:
+            message = f"{each.instance} did not become a ready node"
+            known, now = self._unavailable.get(each.key), self._footing.clock.now()
+            self._unavailable[each.key] = availability.note_useless(known, each.reason, message, now)
+
     # Telling
 
     def _tell(self, plan: decide.Plan, landed: dict[NodeGroupKey, decide.Launch]) -> None:
@@ -239,78 +246,3 @@ class Controller:
             )
         except port.KubeError as error:  # the next cycle tries again
             log.info("status_not_written", pool=pool.meta.key.name, error=str(error))
-
-    # Removals
-
-    async def _remove(self, plan: decide.Plan) -> float | None:
-        """Mark idle machines, end those that stayed empty, and let go of those that did not."""
-        snapshot = self._snapshot()
-        self._idle = removal.idle_since(snapshot, self._idle)
-        choice = removal.choose(snapshot, self._idle, plan.needed)
-        chosen = {each.node.name: each for each in choice.removals}
-        await self._spare(chosen)
-        for name, each in chosen.items():
-            if name not in self._marked:
-                await self._mark(each)
-        due = [each for name, each in chosen.items() if self._settled(name)]
-        await asyncio.gather(*(self._end(each) for each in due))
-        marked = [at + SETTLE_SECONDS for name, at in self._marked.items() if name in chosen]
-        return min((at for at in (choice.wake_at, *marked) if at is not None), default=None)
-
-    def _settled(self, name: str) -> bool:
-        return self._footing.clock.now() >= self._marked.get(name, float("inf")) + SETTLE_SECONDS
-
-    async def _spare(self, chosen: dict[str, removal.Removal]) -> None:
-        """Take our mark off nodes that are not to go: a pod came, they are needed, or who marked them is gone."""
-        for node in [each for each in self._nodes if _is_marked(each) and each.meta.key.name not in chosen]:
-            self._marked.pop(node.meta.key.name, None)
-            taints = [taint for taint in node.taints if taint.key != keys.REMOVING]
-            await self._set_taints(node, taints)
-            log.info("node_spared", node=node.meta.key.name)
-        self._marked = {name: at for name, at in self._marked.items() if name in chosen}
-
-    async def _mark(self, each: removal.Removal) -> None:
-        node = self._nodes.get(each.node)
-        if node is None or node.meta.uid != each.node_uid:
-            return
-        if not _is_marked(node):
-            await self._set_taints(node, [*node.taints, objects.NodeTaint(keys.REMOVING, each.reason, "NoSchedule")])
-        self._marked[each.node.name] = self._footing.clock.now()
-        log.info("node_marked", node=each.node.name, reason=each.reason, idle_since=each.idle_since)
-
-    async def _set_taints(self, node: objects.Node, taints: Iterable[objects.NodeTaint]) -> None:
-        changes = {"spec": {"taints": [_taint(taint) for taint in taints] or None}}
-        try:
-            await self._footing.writer.patch(
-                self._node_target, node.meta.key, changes, only_if=writer.Precondition.of(node)
-            )
-        except (port.ConflictError, port.NotFoundError):  # it changed or is gone: the change wakes us
-            log.info("node_changed_meanwhile", node=node.meta.key.name)
-
-    async def _end(self, each: removal.Removal) -> None:
-        """End a machine, if the API server itself says that nothing works on its node."""
-        node = self._nodes.get(each.node)
-        if node is None or not _is_marked(node) or await self._has_work(each.node.name):
-            return
-        seen = self._clouds.of(each.group)
-        if seen is None or not self._footing.may_act(f"end {each.instance} of {each.group}"):
-            return
-        outcome = await seen.view.terminate(each.group, each.instance, decrement=True)
-        self._clouds.hurry()
-        error = outcome.error.message if outcome.error else None
-        log.info("machine_ended", node=each.node.name, instance=each.instance, verdict=outcome.verdict, error=error)
-
-    async def _has_work(self, node: str) -> bool:
-        query = {"fieldSelector": f"spec.nodeName={node}"}
-        request = port.Request(method="GET", path=kinds.PODS.collection(), query=query)
-        page = wire.LISTING.decode(port.required(await self._footing.api.send(request)))
-        return any(removal.is_work(objects.pod(item)) for item in page.items)
-
-
-def _is_marked(node: objects.Node) -> bool:
-    return any(taint.key == keys.REMOVING for taint in node.taints)
-
-
-def _taint(taint: objects.NodeTaint) -> dict[str, Any]:
-    value = {"value": taint.value} if taint.value else {}
-    return {"key": taint.key, "effect": taint.effect, **value}

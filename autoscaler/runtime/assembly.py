@@ -11,8 +11,8 @@ from autoscaler.api import names
 from autoscaler.api.permissions import CAPACITY, WORKERS, WorkerScope
 from autoscaler.api.resources import accounts
 from autoscaler.capacity import controller as capacity
+from autoscaler.cloud import interruption_queue, providers
 from autoscaler.cloud import port as cloud
-from autoscaler.cloud import providers
 from autoscaler.queues import endpoints, sources, sqs
 from autoscaler.runtime import process, settings
 from autoscaler.workers import controller as workers
@@ -69,12 +69,16 @@ def _capacity(chosen: settings.Settings) -> dict[str, process.Registration]:
     if chosen.cluster is None:
         log.warning("capacity_off", advice="give the cluster's name in AWS with --cluster to scale its node groups")
         return {}
-    build = partial(_build_capacity, chosen.cluster)
+    build = partial(_build_capacity, chosen.cluster, chosen.interruption_queue)
     return {CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, build=build)}
 
 
-def _build_capacity(cluster: str, footing: control.Footing) -> capacity.Controller:
-    return capacity.Controller(footing, open_cloud=partial(_open_cloud, cluster))
+def _build_capacity(cluster: str, queue: str | None, footing: control.Footing) -> capacity.Controller:
+    return capacity.Controller(
+        footing,
+        open_cloud=partial(_open_cloud, cluster),
+        open_news=partial(interruption_queue.open_queue, queue) if queue is not None else None,
+    )
 
 
 def _open_cloud(cluster: str, name: str, spec: accounts.ProviderAccountSpec) -> cloud.Cloud:

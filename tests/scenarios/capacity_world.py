@@ -46,7 +46,7 @@ class World:
         """How long pods run; None: until they are deleted."""
         self._specs: dict[NodeGroupKey, NodeGroupSpec] = {}
         Scheduler(self.cluster)
-        Kubelets(self.cluster, script=lambda _: Run(start_seconds=1.0, run_seconds=self.run_seconds))
+        self.kubelets = Kubelets(self.cluster, script=lambda _: Run(start_seconds=1.0, run_seconds=self.run_seconds))
         self.cluster.create(kinds.custom(resources.ProviderAccount), builders.resource("ProviderAccount"))
 
     def add_pool(self, name: str = "workers", *, types: tuple[str, ...] = ("m5.xlarge",), **options: Any) -> None:
@@ -98,7 +98,12 @@ class World:
     def add_pod(self, name: str, *, cpu: str = "1", namespace: str = NAMESPACE, **spec: Any) -> None:
         """Create a pod."""
         container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
-        metadata = {"name": name, "namespace": namespace, "labels": spec.pop("labels", {})}
+        metadata = {
+            "name": name,
+            "namespace": namespace,
+            "labels": spec.pop("labels", {}),
+            "annotations": spec.pop("annotations", {}),
+        }
         body = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container], **spec}}
         self.cluster.create(kinds.PODS, body)
 
@@ -174,7 +179,12 @@ async def runtime(
         identity="sluice",
         observe=observe,
     )
-    build = partial(controller.Controller, open_cloud=partial(_open, world), ceilings=ceilings)
+    build = partial(
+        controller.Controller,
+        open_cloud=partial(_open, world),
+        open_news=world.cloud.interruptions,
+        ceilings=ceilings,
+    )
     made = process.Process(around, {"capacity": process.Registration(lease=names.CLUSTER_LEASE, build=build)})
     task = asyncio.create_task(made.run())
     try:

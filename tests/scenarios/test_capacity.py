@@ -338,3 +338,73 @@ async def test_a_restart_forgets_neither_lives_nor_how_long_machines_were_idle()
         await asyncio.sleep(200)
         assert world.nodes() == []
         assert [each["status"]["phase"] for each in world.instances()] == ["Terminated"]
+
+
+@pytest.mark.accept("G19")
+@simulated
+async def test_a_machine_that_never_becomes_a_node_is_ended_and_another_offering_is_tried() -> None:
+    world = World()
+    world.silent = {"a", "b"}
+    world.add_pool(registrationTimeoutSeconds=120)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one")
+        await asyncio.sleep(600)
+        assert set(world.bound()) == {"one"}
+        assert len(world.nodes()) == 1
+        assert sum(world.desired().values()) == 1
+        told = {(event["reason"], event["involvedObject"]["name"]) for event in world.events("NeverJoined")}
+        assert told == {("NeverJoined", "workers")}
+
+
+@pytest.mark.accept("G25")
+@simulated
+async def test_a_node_that_is_lost_and_stays_so_is_replaced_also_at_the_groups_minimum() -> None:
+    world = World()
+    world.add_pool(minimum=1, zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(120)
+        (node,) = world.nodes()
+        world.kubelets.fail(node["metadata"]["name"])
+        await asyncio.sleep(600)
+        assert [each["metadata"]["name"] for each in world.nodes()] == [node["metadata"]["name"]]
+        await asyncio.sleep(900)
+        (other,) = world.nodes()
+        assert other["metadata"]["name"] != node["metadata"]["name"]
+        assert world.desired() == {"workers-a-m5.xlarge": 1}
+
+
+@simulated
+async def test_a_spot_machine_that_will_be_taken_away_is_drained_before_it_goes() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one")
+        await asyncio.sleep(90)
+        (machine,) = world.cloud.machines.values()
+        world.cloud.interrupt(machine.id)
+        await asyncio.sleep(60)
+        assert "one" not in world.bound()  # evicted a minute before the machine goes
+        world.add_pod("two")
+        await asyncio.sleep(200)
+        assert world.bound()["two"] != f"ip-{machine.id}"
+
+
+@pytest.mark.accept("G12")
+@simulated
+async def test_what_must_not_be_evicted_is_not() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("stays", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})
+        world.add_pod("guarded", labels={"app": "guarded"})
+        metadata = {"name": "guard", "namespace": "default"}
+        spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
+        world.cluster.create(kinds.DISRUPTION_BUDGETS, {"metadata": metadata, "spec": spec})
+        await asyncio.sleep(90)
+        (machine,) = world.cloud.machines.values()
+        world.cloud.interrupt(machine.id)
+        await asyncio.sleep(60)
+        assert {"stays", "guarded"} <= set(world.bound())

@@ -1,0 +1,101 @@
+"""Which machines are of no use any more, and must make room for others. Pure.
+
+A machine that does not become a ready node in time, or whose node was lost and stays so, runs no work and never will.
+It goes even where its group is at its minimum: then it is replaced instead of removed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.instances import Phase
+from autoscaler.capacity import supply
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import objects
+
+LOST_SECONDS: Final = 900.0
+"""A node that was ready may be away for so long."""
+
+
+class Reason(StrEnum):
+    """Why a machine is of no use."""
+
+    NEVER_JOINED = "NeverJoined"
+    """It is not a ready node although its pool's registration timeout is over."""
+    LOST = "NodeLost"
+    """Its node was ready once, and has not been for long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A machine that must go."""
+
+    key: NodeGroupKey
+    group: cloud.GroupName
+    instance: cloud.InstanceId
+    node: objects.Key | None
+    reason: Reason
+    since: float
+    decrement: bool
+    """False: its group is at its minimum, and gets another one for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Machines that must go now, and when the next one might have to."""
+
+    replacements: tuple[Replacement, ...] = ()
+    wake_at: float | None = None
+
+
+def choose(snapshot: Snapshot) -> Choice:
+    """Choose the machines that are of no use."""
+    found, later = [], []
+    for group in snapshot.groups:
+        spare = max(0, group.desired - group.minimum)
+        for instance, node, reason, since, due in _useless(snapshot, group):
+            if due > snapshot.now:
+                later.append(due)
+                continue
+            found.append(
+                Replacement(
+                    key=group.key,
+                    group=group.name,
+                    instance=instance.id,
+                    node=node.meta.key if node is not None else None,
+                    reason=reason,
+                    since=since,
+                    decrement=spare > 0,
+                )
+            )
+            spare -= 1
+    return Choice(replacements=tuple(found), wake_at=min(later, default=None))
+
+
+def _useless(
+    snapshot: Snapshot, group: cloud.NodeGroup
+) -> Iterator[tuple[cloud.Instance, objects.Node | None, Reason, float, float]]:
+    """Yield machines that are no ready nodes, since when, and when that has lasted too long."""
+    pool = snapshot.pools.get(group.key.pool)
+    timeout = pool.registration_timeout_seconds if pool is not None else supply.TIMEOUT_SECONDS
+    nodes = supply.nodes_of(snapshot, group)
+    for instance in group.members:
+        node, launched_at = nodes.get(instance.provider_id), snapshot.launched_at.get(instance.id)
+        if node is not None and node.ready:
+            continue
+        if node is not None and _was_ready(snapshot, node):
+            since = node.ready_changed_at or node.meta.created_at
+            yield instance, node, Reason.LOST, since, since + LOST_SECONDS
+        elif launched_at is not None:
+            yield instance, node, Reason.NEVER_JOINED, launched_at, launched_at + timeout
+
+
+def _was_ready(snapshot: Snapshot, node: objects.Node) -> bool:
+    """Tell whether a node was ready once: its record says so."""
+    return any(
+        each.status.provider_id == node.provider_id and each.status.phase in {Phase.READY, Phase.DRAINING}
+        for each in snapshot.instances
+    )
