@@ -7,7 +7,7 @@ back, groups grow, and machines that are of no use, doomed or idle go.
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -25,6 +25,7 @@ from autoscaler.capacity import (
     interruptions,
     model,
     offers,
+    publisher,
     publishing,
     replacing,
     telling,
@@ -32,7 +33,7 @@ from autoscaler.capacity import (
 from autoscaler.capacity.snapshot import Ceilings, Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
-from autoscaler.kube import events, kinds, objects, port, store, writer
+from autoscaler.kube import events, kinds, objects, store
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
@@ -73,9 +74,7 @@ class Controller:
         self._departures = departures.Departures(
             footing, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, news=self._news
         )
-        self._pool_target = writer.Target(
-            resource=POOLS, decode=objects.custom(resources.InstancePool), table=self._pools
-        )
+        self._publisher = publisher.Publisher(footing, pools=self._pools, scopes=self._scopes, known=self._clouds)
         self._foreign = foreign.Foreign(footing)
         self._foreign_scaler: str | None = None
         self._unavailable: dict[NodeGroupKey, Unavailable] = {}
@@ -97,7 +96,7 @@ class Controller:
         plan: decide.Plan = await self._footing.plan(decide.decide, snapshot, self._policy)
         landed = await self._launch(plan.launches)
         self._tell(plan, landed)
-        await self._publish()
+        await self._publisher.publish(self._snapshot(), plan)
         now = self._footing.clock.now()
         wakes = [availability.next_end(self._unavailable, now), now + foreign.LOOK_SECONDS]
         if self._foreign_scaler is None:
@@ -126,7 +125,7 @@ class Controller:
             ceilings=self._ceilings,
             launched=len(self._launched),
             instances=self._books.instances(),
-            durations=dict(self._books.durations),
+            durations={**publishing.durations_of(each.resource for each in self._scopes), **self._books.durations},
             prices=self._prices,
             launched_at={one: life.launched_at for one, life in self._clouds.lives().items()},
             foreign=self._foreign_scaler,
@@ -225,24 +224,3 @@ class Controller:
                     events.Event(regarding=regarding, type=kind, reason=reason, message=message)
                 )
         return {pod.meta.uid: reason for pod in pods}
-
-    async def _publish(self) -> None:
-        """Write what pools say about themselves, where it changed."""
-        snapshot = self._snapshot()
-        for pool in list(self._pools):
-            problem = self._clouds.problem(pool.resource.spec.provider_account)
-            changes = publishing.changes(pool.resource, snapshot, problem)
-            if changes:
-                await self._write_status(pool, changes)
-
-    async def _write_status(self, pool: objects.Custom[resources.InstancePool], changes: Any) -> None:  # noqa: ANN401
-        try:
-            await self._footing.writer.patch(
-                self._pool_target,
-                pool.meta.key,
-                {"status": changes},
-                only_if=writer.Precondition.of(pool),
-                subresource="status",
-            )
-        except port.KubeError as error:  # the next cycle tries again
-            log.info("status_not_written", pool=pool.meta.key.name, error=str(error))

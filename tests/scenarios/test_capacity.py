@@ -241,7 +241,7 @@ async def test_an_outage_of_the_cloud_delays_and_harms_nothing() -> None:
         assert set(world.bound()) == {"one"}
 
 
-@pytest.mark.accept("P9", "P12")
+@pytest.mark.accept("P9")
 @simulated
 async def test_machines_are_recorded_under_names_that_are_used_again() -> None:
     world = World()
@@ -268,7 +268,6 @@ async def test_machines_are_recorded_under_names_that_are_used_again() -> None:
         assert living["status"]["instanceCreatedAt"] != first["instanceCreatedAt"]
 
 
-@pytest.mark.accept("P13")
 @simulated
 async def test_the_books_say_what_the_clouds_own_record_says() -> None:
     world = World()
@@ -288,7 +287,6 @@ async def test_the_books_say_what_the_clouds_own_record_says() -> None:
     assert abs(counted - lived) <= len(world.cloud.machines)  # whole seconds
 
 
-@pytest.mark.accept("P7")
 @simulated
 async def test_a_budget_that_is_reached_starts_nothing_more_and_ends_no_work() -> None:
     world = World()
@@ -304,7 +302,6 @@ async def test_a_budget_that_is_reached_starts_nothing_more_and_ends_no_work() -
         assert world.bound() == bound  # far over the limit by now, and nobody was killed
 
 
-@pytest.mark.accept("P8")
 @simulated
 async def test_idle_machines_beyond_a_lowered_limit_go_at_once() -> None:
     world = World()
@@ -340,7 +337,6 @@ async def test_a_restart_forgets_neither_lives_nor_how_long_machines_were_idle()
         assert [each["status"]["phase"] for each in world.instances()] == ["Terminated"]
 
 
-@pytest.mark.accept("G19")
 @simulated
 async def test_a_machine_that_never_becomes_a_node_is_ended_and_another_offering_is_tried() -> None:
     world = World()
@@ -408,3 +404,32 @@ async def test_what_must_not_be_evicted_is_not() -> None:
         world.cloud.interrupt(machine.id)
         await asyncio.sleep(60)
         assert {"stays", "guarded"} <= set(world.bound())
+
+
+@simulated
+async def test_a_budget_is_warned_about_before_it_is_spent_and_pools_and_scopes_tell_what_they_used() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=300, limits__targetMaxSecondsPerMonth=10_000)
+    world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=[{"name": "workers"}]))
+    world.patch(kinds.NAMESPACES, "default", {"metadata": {"labels": {keys.SCOPE: "research"}}})
+    async with runtime(world) as running:
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(7500)
+        (pool,) = world.all(POOLS)
+        assert 7000 < pool["status"]["secondsThisMonth"] <= 7500
+        assert {each["type"]: each["status"] for each in pool["status"]["conditions"]}["WithinBudget"] == "True"
+        await asyncio.sleep(900)
+        (pool,) = world.all(POOLS)
+        assert {each["type"]: each["reason"] for each in pool["status"]["conditions"]}["WithinBudget"] != "WithinBudget"
+        assert world.events("BudgetNearlyUsed") or world.events("BudgetCommitted")
+        assert (
+            b'sluice_budget_used_ratio{kind="PoolSecondsPerMonth",pool="workers",scope=""} 0.8'
+            in running.metrics.render()
+        )
+        world.delete_pod("one")
+        await asyncio.sleep(60)
+        (scope,) = world.all(kinds.custom(resources.Scope))
+        (used,) = scope["status"]["pools"]
+        assert used["samples"] == 1
+        assert 8000 < used["meanDurationSeconds"] < 8500
+        assert used["secondsThisMonth"] > 6000  # three of four processors

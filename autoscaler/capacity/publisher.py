@@ -1,0 +1,136 @@
+"""Write what pools and scopes say about themselves, tell of budgets that change, and keep numbers for whoever measures.
+
+What they say is put together in `publishing`; here it is written, where it changed. One that cannot be written does not
+stop the others, and the next cycle tries again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+import structlog
+
+from autoscaler import control
+from autoscaler.api import resources
+from autoscaler.api.manifests import Manifest
+from autoscaler.capacity import accounting, budgets, clouds, decide, demand, offers, publishing
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import events, kinds, objects, port, store, writer
+
+log = structlog.get_logger()
+POOLS: Final = kinds.custom(resources.InstancePool)
+SCOPES: Final = kinds.custom(resources.Scope)
+S = TypeVar("S", bound=objects.Stored)
+
+
+class Publisher:
+    """Publishes."""
+
+    def __init__(
+        self,
+        footing: control.Footing,
+        *,
+        pools: store.Table[objects.Custom[resources.InstancePool]],
+        scopes: store.Table[objects.Custom[resources.Scope]],
+        known: clouds.Clouds,
+    ) -> None:
+        self._footing = footing
+        self._pools = pools
+        self._scopes = scopes
+        self._clouds = known
+        self._pool_target = writer.Target(resource=POOLS, decode=objects.custom(resources.InstancePool), table=pools)
+        self._scope_target = writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes)
+        self._states: dict[tuple[str, str | None, budgets.Kind], budgets.State] = {}
+        self._metrics: tuple[control.Metric, ...] = ()
+        footing.measure(lambda: self._metrics)
+
+    async def publish(self, snapshot: Snapshot, plan: decide.Plan) -> None:
+        """Write and tell what has changed."""
+        month = publishing.Month(
+            to_date=accounting.month_to_date(snapshot.instances, snapshot.now), limits=offers.monthly(snapshot)
+        )
+        for pool in list(self._pools):
+            problem = self._clouds.problem(pool.resource.spec.provider_account)
+            changes = publishing.changes(pool.resource, snapshot, month, problem)
+            await self._write(self._pool_target, pool, changes)
+        waiting = _waiting(snapshot, plan)
+        for scope in list(self._scopes):
+            changes = publishing.scope_changes(scope.resource, month, waiting[scope.meta.key.name], snapshot.durations)
+            await self._write(self._scope_target, scope, changes)
+        self._tell_budgets(month.limits)
+        self._metrics = tuple(_metrics(snapshot, month, waiting))
+
+    async def _write(self, target: "writer.Target[S]", stored: S, changes: Manifest) -> None:
+        if not changes:
+            return
+        only_if = writer.Precondition.of(stored)
+        try:
+            await self._footing.writer.patch(
+                target, stored.meta.key, {"status": changes}, only_if=only_if, subresource="status"
+            )
+        except port.KubeError as error:
+            log.info("status_not_written", kind=target.resource.kind, name=stored.meta.key.name, error=str(error))
+
+    def _tell_budgets(self, found: Iterable[budgets.Budget]) -> None:
+        """Tell of a budget that is nearly used, committed or spent, once each time it becomes so."""
+        states = {}
+        for budget in found:
+            key = (budget.pool, budget.scope, budget.kind)
+            states[key] = budget.state
+            changed = self._states.get(key, budgets.State.WITHIN) is not budget.state
+            if changed and budget.state is not budgets.State.WITHIN:
+                self._tell(budget)
+        self._states = states
+
+    def _tell(self, budget: budgets.Budget) -> None:
+        pool = self._pools.get(objects.Key("", budget.pool))
+        if pool is None:
+            return
+        regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
+        self._footing.recorder.record(
+            events.Event(regarding=regarding, type=events.EventType.WARNING, reason=budget.state, message=str(budget))
+        )
+
+
+def _waiting(snapshot: Snapshot, plan: decide.Plan) -> Counter[str]:
+    """Count the pods that wait, by scope."""
+    pods = [pod for hope in plan.hopes for pod in hope.pods]
+    pods += [pod for despair in plan.despairs for pod in despair.pods]
+    return Counter(demand.scope_of(snapshot, pod.meta.key.namespace) for pod in pods)
+
+
+def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str]) -> Iterable[control.Metric]:
+    yield _gauge(
+        "sluice_pool_instances",
+        "Machines of a pool, those still starting included.",
+        [({"pool": name}, offers.active(snapshot, name)) for name in sorted(snapshot.pools)],
+    )
+    yield _gauge(
+        "sluice_pool_seconds_this_month",
+        "Machine-seconds that a pool has used this month.",
+        [({"pool": name}, month.to_date.seconds.get(name, 0)) for name in sorted(snapshot.pools)],
+    )
+    yield _gauge(
+        "sluice_budget_used_ratio",
+        "How much of a month's budget is used; 1 is all of it.",
+        [
+            ({"pool": each.pool, "scope": each.scope or "", "kind": each.kind}, each.used / max(1, each.limit))
+            for each in month.limits
+        ],
+    )
+    yield _gauge(
+        "sluice_waiting_pods",
+        "Pods that wait for a machine, by scope.",
+        [({"scope": scope}, count) for scope, count in sorted(waiting.items())],
+    )
+    short = [key for key, each in snapshot.unavailable.items() if each.until > snapshot.now]
+    yield _gauge(
+        "sluice_offerings_unavailable",
+        "Offerings of a pool that the provider does not have just now.",
+        [({"pool": pool}, count) for pool, count in sorted(Counter(key.pool for key in short).items())],
+    )
+
+
+def _gauge(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> control.Metric:
+    made = tuple(control.Sample(labels=labels, value=value) for labels, value in samples)
+    return control.Metric(name=name, text=text, type=control.MetricType.GAUGE, samples=made)
