@@ -6,7 +6,7 @@ back, groups grow, and machines that are of no use, doomed or idle go.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import structlog
@@ -21,6 +21,7 @@ from autoscaler.capacity import (
     daemons,
     decide,
     departures,
+    experience,
     foreign,
     interruptions,
     model,
@@ -28,7 +29,9 @@ from autoscaler.capacity import (
     publisher,
     publishing,
     replacing,
+    supply,
     telling,
+    templates,
 )
 from autoscaler.capacity.snapshot import Ceilings, Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
@@ -38,6 +41,8 @@ from autoscaler.kube import events, kinds, objects, store
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
 """After a launch that was not done: when the plan is made again."""
+BOOKS_SECONDS: Final = 60.0
+"""While machines run, what they use is looked at this often: a budget may be reached by time alone."""
 LAUNCH_WINDOW_SECONDS: Final = 60.0
 EVENTS_MAX: Final = 200
 """So many pods are told of one plan; all others look the same."""
@@ -76,7 +81,8 @@ class Controller:
         )
         self._publisher = publisher.Publisher(footing, pools=self._pools, scopes=self._scopes, known=self._clouds)
         self._foreign = foreign.Foreign(footing)
-        self._foreign_scaler: str | None = None
+        self._experience: dict[experience.Waiting, experience.Experience] = {}
+        self._learned: dict[NodeGroupKey, Mapping[str, int]] = {}
         self._unavailable: dict[NodeGroupKey, Unavailable] = {}
         self._noted: dict[cloud.GroupName, float] = {}
         """When the last failed launch of a group began that was taken note of."""
@@ -86,20 +92,22 @@ class Controller:
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Plan and act once; return when time alone will change the plan."""
         del dirty
-        if not self._clouds.is_read():
-            return None  # the reading wakes us
-        self._foreign_scaler = await self._foreign.who()
-        if self._foreign_scaler is None:
+        if not self._clouds.is_read() or not self._foreign.is_known:
+            return None  # both wake us
+        if self._foreign.who is None:
             await self._note_failures()
         await self._books.keep(self._snapshot())
         snapshot = self._snapshot()
         plan: decide.Plan = await self._footing.plan(decide.decide, snapshot, self._policy)
+        self._learn(snapshot, plan)
         landed = await self._launch(plan.launches)
         self._tell(plan, landed)
         await self._publisher.publish(self._snapshot(), plan)
         now = self._footing.clock.now()
-        wakes = [availability.next_end(self._unavailable, now), now + foreign.LOOK_SECONDS]
-        if self._foreign_scaler is None:
+        wakes = [availability.next_end(self._unavailable, now), experience.next_lesson(self._experience, now)]
+        if any(group.members for group in snapshot.groups):
+            wakes.append(now + BOOKS_SECONDS)
+        if self._foreign.who is None:
             wakes.append(await self._departures.carry_out(self._snapshot, plan.needed, self._note_useless))
         if len(landed) < len(plan.launches):
             wakes.append(now + AGAIN_SECONDS)
@@ -124,12 +132,24 @@ class Controller:
             unavailable=dict(self._unavailable),
             ceilings=self._ceilings,
             launched=len(self._launched),
+            experience=self._experience,
+            learned=self._learned,
             instances=self._books.instances(),
             durations={**publishing.durations_of(each.resource for each in self._scopes), **self._books.durations},
             prices=self._prices,
             launched_at={one: life.launched_at for one, life in self._clouds.lives().items()},
-            foreign=self._foreign_scaler,
+            foreign=self._foreign.who,
         )
+
+    def _learn(self, snapshot: Snapshot, plan: decide.Plan) -> None:
+        """Remember what nodes really offer, and where pods found no room although there should have been some."""
+        groups = {
+            node.meta.key.name: group.key
+            for group in snapshot.groups
+            for node in supply.nodes_of(snapshot, group).values()
+        }
+        self._experience = experience.learn(self._experience, plan.landed, groups, snapshot.now)
+        self._learned = templates.learn(self._learned, snapshot)
 
     # Launches
 

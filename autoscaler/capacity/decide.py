@@ -4,10 +4,11 @@
 serve whom. 4. Placement. 5. Launches. Nothing vanishes: a pod has room, waits for a node, or is told why not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import demand, offers, placement, supply
+from autoscaler.capacity.experience import Landed, Waiting
 from autoscaler.capacity.model import Demand, Filling, Placement, Policy, Rejection, Situation
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -50,6 +51,8 @@ class Plan:
     despairs: tuple[Despair, ...] = ()
     needed: frozenset[str] = frozenset()
     """Nodes that waiting pods are expected to use: nobody may remove them."""
+    landed: Landed = field(default_factory=dict)
+    """For all pods that wait: on which nodes there seems to be room for them."""
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Plan:
@@ -73,7 +76,16 @@ def decide(snapshot: Snapshot, policy: Policy) -> Plan:
             Despair(pods=pods[each.demand][-each.count :], rejections=each.rejections) for each in placed.unplaced
         ),
         needed=frozenset(landing.room for landing in placed.landings),
+        landed=_landed(placed, {made: like for like, made in demands.items()}),
     )
+
+
+def _landed(placed: Placement, likes: dict[Demand, Waiting]) -> Landed:
+    rooms: dict[Waiting, set[str]] = {like: set() for like in likes.values()}
+    for landing in placed.landings:
+        for share in landing.shares:
+            rooms[likes[share.demand]].add(landing.room)
+    return {like: frozenset(found) for like, found in rooms.items()}
 
 
 def _launches(snapshot: Snapshot, placed: Placement) -> tuple[Launch, ...]:

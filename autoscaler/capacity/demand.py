@@ -1,30 +1,22 @@
 """Which pods wait for a machine, and which pools may serve them. Pure: it counts nothing that a node would not help."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity import placement
+from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.model import Demand
 from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.kube import objects, shapes
+from autoscaler.kube import objects
 
 SCHEDULER: Final = "default-scheduler"
 PRIORITY_CUTOFF: Final = -10
 """Pods of a lower priority take what is left over: no machine is started for them."""
 RESERVATION: Final = "reservation"
 """The role of a sleeper, which holds room for others."""
-
-
-class Waiting(NamedTuple):
-    """Pods that differ in nothing that placement looks at."""
-
-    shape: shapes.Shape
-    namespace: str
-    labels: tuple[tuple[str, str], ...] = ()
-    """Those that rules between pods look at, of this pod or of others."""
 
 
 def waiting(pods: Iterable[objects.Pod]) -> dict[Waiting, list[objects.Pod]]:
@@ -59,6 +51,7 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
         scope = scope_of(snapshot, like.namespace)
         if scope not in tiers:
             tiers[scope] = pools_of(snapshot.scopes.get(scope), snapshot.pools)
+        lessons = snapshot.experience.get(like, Experience())
         made[like] = Demand(
             shape=like.shape,
             count=len(pods),
@@ -66,6 +59,8 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
             labels=pods[0].meta.labels,
             scope=scope,
             pools=tiers[scope],
+            missed=lessons.missed(),
+            avoid=lessons.avoid,
         )
     return made
 

@@ -11,7 +11,7 @@ from autoscaler.api import quantities
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool, NodeGroup
 from autoscaler.api.resources.scopes import Scope
-from autoscaler.capacity import demand, placement, supply, telling
+from autoscaler.capacity import demand, experience, placement, supply, telling
 from autoscaler.capacity.model import Demand, Group, Limit, Rejection, Room, Situation, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
@@ -59,7 +59,8 @@ def explain(evidence: Evidence) -> Explanation:
     if (settled := _settled(pod)) is not None:
         return Explanation(summary=settled)
     snapshot = _snapshot(evidence)
-    wanted = next(iter(demand.demands(snapshot, {demand.Waiting(pod.shape, pod.meta.key.namespace): [pod]}).values()))
+    like = experience.Waiting(pod.shape, pod.meta.key.namespace)
+    wanted = demand.demands(snapshot, {like: [pod]})[like]
     situation = Situation(
         demands=(wanted,), groups=_groups(evidence), limits=_limits(evidence), namespaces=evidence.namespaces
     )

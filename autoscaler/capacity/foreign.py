@@ -4,17 +4,21 @@ The upstream cluster-autoscaler holds a Lease of a known name while it lives. It
 that is no longer renewed means nobody.
 """
 
+import asyncio
 from datetime import datetime
 from typing import Final
 
 import msgspec
+import structlog
 
 from autoscaler import control
-from autoscaler.kube import kinds, port
+from autoscaler.kube import kinds, objects, port
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "cluster-autoscaler"
 LOOK_SECONDS: Final = 15.0
+SOON_SECONDS: Final = 0.5
+log = structlog.get_logger()
 
 
 class _Spec(msgspec.Struct, rename="camel", frozen=True):
@@ -31,22 +35,37 @@ _DECODER: Final = msgspec.json.Decoder(_Lease)
 
 
 class Foreign:
-    """Looks for another scaler."""
+    """A source that looks for another scaler, and wakes the controller when that changes."""
 
     def __init__(self, footing: control.Footing) -> None:
         self._footing = footing
-        self._look_at = float("-inf")
         self._seen: tuple[datetime | None, float] | None = None
         """When the Lease was last renewed by its holder's clock, and since when by ours it has said so."""
-        self._who: str | None = None
+        self.is_known = False
+        self.who: str | None = None
+        """Who else scales nodes; None if nobody does."""
+        footing.feed(self)
 
-    async def who(self) -> str | None:
-        """Return who else scales nodes; None if nobody does."""
-        now = self._footing.clock.monotonic()
-        if now >= self._look_at:
-            self._look_at = now + LOOK_SECONDS
-            self._who = await self._look(now)
-        return self._who
+    async def run(self) -> None:
+        """Look again and again while we may act."""
+        while True:
+            if self._footing.held_back() is None:
+                await self._look_once()
+            await asyncio.sleep(LOOK_SECONDS if self.is_known else SOON_SECONDS)
+
+    def unsynced(self) -> str | None:
+        """Return None: the controller asks whether we know."""
+        return None
+
+    async def _look_once(self) -> None:
+        try:
+            who = await self._look(self._footing.clock.monotonic())
+        except port.KubeError as error:
+            log.warning("foreign_scaler_unknown", error=str(error))
+            return
+        if not self.is_known or who != self.who:
+            self.is_known, self.who = True, who
+            self._footing.wake(kinds.LEASES.kind, objects.Key(NAMESPACE, NAME))
 
     async def _look(self, now: float) -> str | None:
         request = port.Request(method="GET", path=kinds.LEASES.path(NAME, NAMESPACE))

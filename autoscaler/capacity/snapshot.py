@@ -8,6 +8,7 @@ from autoscaler.api.resources.instances import Instance
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity.accounting import Durations, ScopePool
+from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -53,6 +54,10 @@ class Snapshot:
     daemons: tuple[shapes.Shape, ...] = ()
     """The pods that DaemonSets put on every node that takes them."""
     unavailable: Mapping[NodeGroupKey, Unavailable] = field(default_factory=dict)
+    experience: Mapping[Waiting, Experience] = field(default_factory=dict)
+    """What was learned from plans that did not come true."""
+    learned: Mapping[NodeGroupKey, Mapping[str, int]] = field(default_factory=dict)
+    """What nodes of a group really offered; groups that had none are not in it."""
     instances: tuple[Instance, ...] = ()
     """The Instance objects, which keep the books."""
     durations: Mapping[ScopePool, Durations] = field(default_factory=dict)

@@ -4,9 +4,10 @@ Labels and taints are those that the group's tags promise, with those that every
 type leaves for pods, less what DaemonSets will take of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from autoscaler.api import keys
+from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity.model import PODS, Template
 from autoscaler.capacity.placement import selecting
 from autoscaler.capacity.snapshot import Snapshot
@@ -22,13 +23,36 @@ def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:
         return None
     labels = _labels(group, kind)
     taints = tuple(objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.node.taints)
-    allocatable = catalogue.expected(kind, group.node)
+    allocatable = {**catalogue.expected(kind, group.node), **snapshot.learned.get(group.key, {})}
     return Template(
         labels=labels,
         allocatable=_without_daemons(allocatable, snapshot.daemons, labels, taints),
         taints=taints,
         capacity={**kind.capacity(), **group.node.resources},
     )
+
+
+def learn(
+    before: Mapping[NodeGroupKey, Mapping[str, int]], snapshot: Snapshot
+) -> dict[NodeGroupKey, Mapping[str, int]]:
+    """Return what nodes of each group really offer: the least of those that are there, or what others offered before.
+
+    A device that has not appeared yet is not learned: it may still come.
+    """
+    learned = dict(before)
+    for group in snapshot.groups:
+        there = [snapshot.by_provider.get(one.provider_id) for one in group.instances]
+        ready = [node for node in there if node is not None and node.ready]
+        if ready:
+            learned[group.key] = _least([node.allocatable for node in ready])
+    known = {group.key for group in snapshot.groups}
+    return {key: offered for key, offered in learned.items() if key in known}
+
+
+def _least(offered: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    names = set.intersection(*(set(each) for each in offered))
+    least = {name: min(each[name] for each in offered) for name in names}
+    return {name: amount for name, amount in least.items() if amount or "/" not in name}
 
 
 def _labels(group: cloud.NodeGroup, kind: catalogue.InstanceType) -> Mapping[str, str]:

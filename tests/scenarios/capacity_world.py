@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from autoscaler import clock
 from autoscaler.api import keys, names, resources
 from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
 from autoscaler.capacity import controller
@@ -32,12 +33,13 @@ ZONES = ("a", "b", "c")
 class World:
     """A cluster whose nodes come from a cloud."""
 
-    def __init__(self, *, pace: Pace | None = None) -> None:
-        clock = virtual_time.clock()
-        self.cluster = SimulatedCluster(clock, latency_seconds=0.005)
+    def __init__(self, *, pace: Pace | None = None, schedules: bool = True) -> None:
+        """Make a cluster; one that does not schedule finds no room for any pod, and never says why."""
+        time = virtual_time.clock()
+        self.cluster = SimulatedCluster(time, latency_seconds=0.005)
         self.cluster.install_definitions()
         self.cluster.install_policies()
-        self.cloud = SimulatedCloud(clock, pace=pace)
+        self.cloud = SimulatedCloud(time, pace=pace)
         self.cloud.on_in_service.append(self._register)
         self.cloud.on_gone.append(self._unregister)
         self.silent: set[str] = set()
@@ -45,7 +47,11 @@ class World:
         self.run_seconds: float | None = None
         """How long pods run; None: until they are deleted."""
         self._specs: dict[NodeGroupKey, NodeGroupSpec] = {}
-        Scheduler(self.cluster)
+        self.allocatable: Body = {}
+        """What nodes offer instead of what they should."""
+        self._schedules = schedules
+        if schedules:
+            Scheduler(self.cluster)
         self.kubelets = Kubelets(self.cluster, script=lambda _: Run(start_seconds=1.0, run_seconds=self.run_seconds))
         self.cluster.create(kinds.custom(resources.ProviderAccount), builders.resource("ProviderAccount"))
 
@@ -106,14 +112,23 @@ class World:
         }
         body = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container], **spec}}
         self.cluster.create(kinds.PODS, body)
+        if not self._schedules:
+            now = clock.to_rfc3339(virtual_time.clock().now())
+            condition = {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "lastTransitionTime": now,
+            }
+            self.patch(kinds.PODS, name, {"status": {"conditions": [condition]}}, "status")
 
     def delete_pod(self, name: str) -> None:
         request = port.Request(method="DELETE", path=kinds.PODS.path(name, NAMESPACE))
         port.required(self.cluster.server.handle(request, "admin"))
 
-    def patch(self, resource: kinds.ResourceType, name: str, changes: Body) -> None:
+    def patch(self, resource: kinds.ResourceType, name: str, changes: Body, subresource: str | None = None) -> None:
         body = msgspec.json.encode(changes)
-        path = resource.path(name, NAMESPACE)
+        path = resource.path(name, NAMESPACE, subresource)
         request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH)
         port.required(self.cluster.server.handle(request, "admin"))
 
@@ -143,7 +158,7 @@ class World:
         if machine.key.zone in self.silent:
             return
         spec, kind = self._specs[machine.key], catalogue.bundled()[machine.key.instance_type]
-        room = {name: _written(name, amount) for name, amount in kind.allocatable().items()}
+        room = {name: _written(name, amount) for name, amount in kind.allocatable().items()} | self.allocatable
         name = f"ip-{machine.id}"
         taints = [taint.model_dump(mode="json", by_alias=True, exclude_none=True) for taint in spec.taints]
         self.cluster.create(
@@ -167,12 +182,12 @@ async def runtime(
     world: World, pod: str = "a", *, ceilings: Ceilings | None = None, observe: bool = False
 ) -> AsyncGenerator[process.Process, None]:
     """Run a replica that scales the world's nodes; at the end it stops cleanly."""
-    api, clock = world.cluster.client(pod), virtual_time.clock()
+    api, time = world.cluster.client(pod), virtual_time.clock()
     holder = leadership.holder_of("sluice", pod, "0")
-    make = leadership.elector_maker(clock, namespace=NAMESPACE, identity=holder, terms=election.Terms())
+    make = leadership.elector_maker(time, namespace=NAMESPACE, identity=holder, terms=election.Terms())
     around = process.Surroundings(
         api=api,
-        clock=clock,
+        clock=time,
         leadership=leadership.InLoop(api, make),
         plan=controllers.inline,
         namespace=NAMESPACE,

@@ -433,3 +433,30 @@ async def test_a_budget_is_warned_about_before_it_is_spent_and_pools_and_scopes_
         assert used["samples"] == 1
         assert 8000 < used["meanDurationSeconds"] < 8500
         assert used["secondsThisMonth"] > 6000  # three of four processors
+
+
+@pytest.mark.accept("G21")
+@simulated
+async def test_machines_that_offer_less_than_they_should_are_learned_from_and_never_run_away() -> None:
+    world = World()
+    world.allocatable = {"cpu": "2"}
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("large", cpu="3")
+        await asyncio.sleep(3600)
+        assert len(world.cloud.machines) == 1
+        assert "InsufficientResource: cpu (wants 3000, has 2000)" in world.events("NotTriggerScaleUp")[0]["message"]
+
+
+@pytest.mark.accept("G21")
+@simulated
+async def test_machines_that_refuse_a_pod_for_reasons_nobody_knows_are_given_up_after_two() -> None:
+    world = World(schedules=False)
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("unwanted")
+        await asyncio.sleep(3600)
+        assert len(world.cloud.machines) == 2
+        assert "Missed" in world.events("NotTriggerScaleUp")[0]["message"]
