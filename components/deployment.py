@@ -172,8 +172,15 @@ def environment(around: Surroundings) -> list[Manifest]:
         ours.append({"name": "SLUICE_INTERRUPTION_QUEUE", "value": around.interruption_queue})
     if around.api_server is not None:
         ours.append({"name": "SLUICE_API_SERVERS", "value": around.api_server})
+    ours += [{"name": name, "value": str(value)} for name, value in _ceilings(autoscaler) if value is not None]
     given = [specs.declared(one) for one in autoscaler.container.env]
     return _merged("name", given, ours)
+
+
+def _ceilings(autoscaler: Autoscaler) -> Iterable[tuple[str, int | None]]:
+    yield "SLUICE_MAX_NODES", autoscaler.ceilings.nodes
+    yield "SLUICE_MAX_CORES", autoscaler.ceilings.cores
+    yield "SLUICE_MAX_LAUNCHES_PER_MINUTE", autoscaler.ceilings.launches_per_minute
 
 
 def _pod(around: Surroundings) -> Manifest:

@@ -11,6 +11,7 @@ from autoscaler.api import names
 from autoscaler.api.permissions import CAPACITY, WORKERS, WorkerScope
 from autoscaler.api.resources import accounts
 from autoscaler.capacity import controller as capacity
+from autoscaler.capacity.snapshot import Ceilings
 from autoscaler.cloud import interruption_queue, providers
 from autoscaler.cloud import port as cloud
 from autoscaler.queues import endpoints, sources, sqs
@@ -69,15 +70,21 @@ def _capacity(chosen: settings.Settings) -> dict[str, process.Registration]:
     if chosen.cluster is None:
         log.warning("capacity_off", advice="give the cluster's name in AWS with --cluster to scale its node groups")
         return {}
-    build = partial(_build_capacity, chosen.cluster, chosen.interruption_queue)
+    build = partial(_build_capacity, chosen, chosen.cluster)
     return {CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, build=build)}
 
 
-def _build_capacity(cluster: str, queue: str | None, footing: control.Footing) -> capacity.Controller:
+def _build_capacity(chosen: settings.Settings, cluster: str, footing: control.Footing) -> capacity.Controller:
+    queue, cores = chosen.interruption_queue, chosen.max_cores
     return capacity.Controller(
         footing,
         open_cloud=partial(_open_cloud, cluster),
         open_news=partial(interruption_queue.open_queue, queue) if queue is not None else None,
+        ceilings=Ceilings(
+            nodes=chosen.max_nodes,
+            cpu_millis=None if cores is None else cores * 1000,
+            launches_per_minute=chosen.max_launches_per_minute,
+        ),
     )
 
 

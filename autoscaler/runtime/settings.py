@@ -54,6 +54,11 @@ class Settings:
     """The cluster's name in AWS, by which its node groups are tagged; None where there are none."""
     interruption_queue: str | None
     """The URL of the queue that tells of instances about to go; None where there is none."""
+    max_nodes: int | None
+    """The most machines of all pools together; None: no limit."""
+    max_cores: int | None
+    """The most virtual processors of all pools together; None: no limit."""
+    max_launches_per_minute: int | None
     api_servers: tuple[str, ...]
     """Further URLs of the cluster's own API server, which no worker pool may ask."""
     allow_loopback_queues: bool
@@ -96,6 +101,12 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
     parser.add_argument(
         "--interruption-queue",
         help="URL of the queue with spot notices and failed launches [SLUICE_INTERRUPTION_QUEUE]",
+    )
+    parser.add_argument("--max-nodes", help="the most machines of all pools together [SLUICE_MAX_NODES]")
+    parser.add_argument("--max-cores", help="the most processors of all pools together [SLUICE_MAX_CORES]")
+    parser.add_argument(
+        "--max-launches-per-minute",
+        help="the most machines asked for within a minute [SLUICE_MAX_LAUNCHES_PER_MINUTE]",
     )
     parser.add_argument(
         "--api-servers",
@@ -143,6 +154,9 @@ class _Reader:
             scope=self._scope(),
             cluster=self._matching("cluster", _CLUSTER, "cannot be the name of a cluster"),
             interruption_queue=self._matching("interruption_queue", _QUEUE, "must be the URL of a queue"),
+            max_nodes=self._number("max_nodes"),
+            max_cores=self._number("max_cores"),
+            max_launches_per_minute=self._number("max_launches_per_minute"),
             api_servers=self._api_servers(),
             allow_loopback_queues=self._flag("allow_loopback_queues", default=False),
             aws_endpoint=self._aws_endpoint(),
@@ -174,6 +188,13 @@ class _Reader:
         if text is not None and not pattern.fullmatch(text):
             self._problems.append(f"{_flag_of(name)}: {text!r} {complaint}")
         return text
+
+    def _number(self, name: str) -> int | None:
+        text = self._text(name)
+        if text is not None and not _is_number(text):
+            self._problems.append(f"{_flag_of(name)}: {text!r} must be a whole number")
+            return None
+        return None if text is None else int(text)
 
     def _class_name(self) -> str | None:
         text = self._text("class_name")

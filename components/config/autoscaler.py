@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from autoscaler.api.permissions import WorkerScope
-from autoscaler.api.resources.types import DnsLabel, DnsName, Labels, Toleration
+from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Toleration
 from components.config.base import Problem, SecretName, Section, absent
 from components.config.node_pools import repeated
 
@@ -165,12 +165,25 @@ def _keyed(field: str, entries: tuple[Anything, ...], *, key: str, needed: tuple
             seen.add(value)
 
 
+class Ceilings(Section):
+    """What all node pools together may have, besides each pool's own limits. Absent: no limit."""
+
+    nodes: Count | None = None
+    """The most machines at once."""
+    cores: Count | None = None
+    """The most virtual processors at once."""
+    launches_per_minute: Annotated[Count, Field(ge=1)] | None = None
+    """The most machines that are asked for within a minute."""
+
+
 class Autoscaler(Section):
     """The runtime, and who scales the nodes."""
 
     node_scaler: NodeScaler = NodeScaler.NATIVE
     """native: the runtime scales the node pools. cluster-autoscaler: the upstream cluster-autoscaler does, and the
     runtime's capacity controller is off."""
+    ceilings: Ceilings = Ceilings()
+    """What all node pools together may have."""
     namespace: DnsLabel = "sluice-system"
     """The runtime's namespace, which the stack makes."""
     replicas: Annotated[int, Field(ge=1, le=10)] = 2

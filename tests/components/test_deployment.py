@@ -72,6 +72,12 @@ def test_what_is_not_given_is_not_told() -> None:
     assert (got.identity, got.class_name, got.default_class, got.scope) == ("sluice", None, True, "namespace")
 
 
+def test_ceilings_reach_the_process() -> None:
+    got = started(ceilings={"nodes": 50, "cores": 400, "launchesPerMinute": 20})
+    assert (got.max_nodes, got.max_cores, got.max_launches_per_minute) == (50, 400, 20)
+    assert started().max_nodes is None
+
+
 @pytest.mark.parametrize(
     ("fields", "want"),
     [

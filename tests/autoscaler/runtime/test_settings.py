@@ -169,6 +169,8 @@ def test_a_flag_wins_over_a_variable_for_yes_and_no() -> None:
         ("SLUICE_CLASS_NAME", "not a class", "--class-name: 'not a class' cannot be the name of a class"),
         ("SLUICE_CLUSTER", "a/b", "--cluster: 'a/b' cannot be the name of a cluster"),
         ("SLUICE_INTERRUPTION_QUEUE", "prod", "--interruption-queue: 'prod' must be the URL of a queue"),
+        ("SLUICE_MAX_NODES", "many", "--max-nodes: 'many' must be a whole number"),
+        ("SLUICE_MAX_CORES", "-1", "--max-cores: '-1' must be a whole number"),
         ("SLUICE_DEFAULT_CLASS", "perhaps", "SLUICE_DEFAULT_CLASS: 'perhaps' must be true or false"),
     ],
 )
@@ -178,3 +180,9 @@ def test_a_value_that_cannot_be_is_named(variable: str, value: str, want: str) -
 
 def test_an_operator_that_would_handle_no_pool_is_refused() -> None:
     assert "--class-name: must be given" in complaint("--no-default-class")
+
+
+def test_ceilings_are_numbers_or_absent() -> None:
+    assert (read().max_nodes, read().max_cores, read().max_launches_per_minute) == (None, None, None)
+    got = read("--max-nodes", "50", environment={**OUTSIDE, "SLUICE_MAX_CORES": "400"})
+    assert (got.max_nodes, got.max_cores) == (50, 400)
