@@ -7,7 +7,7 @@ which tells its age. Nothing is read while we may not act.
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,7 @@ from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, objects, store
 
 log = structlog.get_logger()
+REOPEN_SECONDS: Final = 15.0
 REFRESH_SECONDS: Final = 60.0
 """How often a quiet account is read."""
 BUSY_SECONDS: Final = 5.0
@@ -33,7 +34,7 @@ ACCOUNTS: Final = kinds.custom(ProviderAccount)
 KIND: Final = "NodeGroup"
 """What the controller is woken for after a reading."""
 Account = objects.Custom[ProviderAccount]
-Open = Callable[[str, ProviderAccountSpec], cloud.Cloud]
+Open = Callable[[str, ProviderAccountSpec], Awaitable[cloud.Cloud]]
 """Makes the cloud of an account, by name; raises CloudError if it cannot be used."""
 
 
@@ -65,6 +66,8 @@ class Clouds:
         self._accounts: store.Table[Account] = footing.watch(ACCOUNTS, objects.custom(ProviderAccount))
         self._seen: dict[str, Seen] = {}
         self._questions: set[cloud.InstanceId] = set()
+        self._reopen_at: dict[str, float] = {}
+        """When accounts that could not be used are tried again."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.broken: dict[str, str] = {}
         """Accounts that cannot be used, and why."""
@@ -170,13 +173,14 @@ class Clouds:
             await self._drop(name)
         self.broken = {name: why for name, why in self.broken.items() if name in wanted}
         for name, spec in wanted.items():
-            if name not in self._seen:
-                self._add(name, spec)
+            if name not in self._seen and self._footing.clock.monotonic() >= self._reopen_at.get(name, 0.0):
+                await self._add(name, spec)
 
-    def _add(self, name: str, spec: ProviderAccountSpec) -> None:
+    async def _add(self, name: str, spec: ProviderAccountSpec) -> None:
         try:
-            opened = self._open(name, spec)
+            opened = await self._open(name, spec)
         except cloud.CloudError as error:
+            self._reopen_at[name] = self._footing.clock.monotonic() + REOPEN_SECONDS
             if self.broken.get(name) != error.message:
                 log.warning("account_unusable", account=name, reason=error.reason, error=error.message)
             self.broken[name] = error.message
@@ -186,6 +190,16 @@ class Clouds:
         self._seen[name] = Seen(
             spec=spec, view=view.View(opened, self._footing.clock), types=catalogue.Catalogue(source)
         )
+
+    async def _reopen(self, name: str, seen: Seen) -> None:
+        """Read the credentials of an account anew: they were refused, and may have been changed."""
+        try:
+            fresh = await self._open(name, seen.spec)
+        except cloud.CloudError as error:
+            log.warning("account_unusable", account=name, reason=error.reason, error=error.message)
+            return
+        old, seen.view.cloud = seen.view.cloud, fresh
+        await old.aclose()
 
     async def _drop(self, name: str) -> None:
         task = self._tasks.pop(name, None)
@@ -215,6 +229,8 @@ class Clouds:
         except cloud.CloudError as error:
             log.warning("account_not_read", account=name, reason=error.reason, error=error.message)
             changed, seen.problem = seen.problem != error.message, error.message
+            if error.reason is cloud.Reason.DENIED:
+                await self._reopen(name, seen)
             first, last = FAILED_SECONDS
             pause = min(last, first * 2.0 ** min(seen.failures, 10))
             seen.failures += 1

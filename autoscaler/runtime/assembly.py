@@ -9,11 +9,10 @@ import structlog
 from autoscaler import control
 from autoscaler.api import names
 from autoscaler.api.permissions import CAPACITY, WORKERS, WorkerScope
-from autoscaler.api.resources import accounts
+from autoscaler.capacity import account_clouds
 from autoscaler.capacity import controller as capacity
 from autoscaler.capacity.snapshot import Ceilings
-from autoscaler.cloud import interruption_queue, providers
-from autoscaler.cloud import port as cloud
+from autoscaler.cloud import interruption_queue
 from autoscaler.queues import endpoints, sources, sqs
 from autoscaler.runtime import process, settings
 from autoscaler.workers import controller as workers
@@ -78,7 +77,7 @@ def _build_capacity(chosen: settings.Settings, cluster: str, footing: control.Fo
     queue, cores = chosen.interruption_queue, chosen.max_cores
     return capacity.Controller(
         footing,
-        open_cloud=partial(_open_cloud, cluster),
+        open_cloud=partial(account_clouds.open_cloud, footing.api, cluster),
         open_news=partial(interruption_queue.open_queue, queue) if queue is not None else None,
         ceilings=Ceilings(
             nodes=chosen.max_nodes,
@@ -86,11 +85,6 @@ def _build_capacity(chosen: settings.Settings, cluster: str, footing: control.Fo
             launches_per_minute=chosen.max_launches_per_minute,
         ),
     )
-
-
-def _open_cloud(cluster: str, name: str, spec: accounts.ProviderAccountSpec) -> cloud.Cloud:
-    del name
-    return providers.open_cloud(providers.Order(spec=spec, cluster=cluster))
 
 
 _PARTS: Final[Mapping[str, Callable[[settings.Settings], dict[str, process.Registration]]]] = {

@@ -210,7 +210,7 @@ async def runtime(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _open(world: World, name: str, spec: object) -> cloud.Cloud:
+async def _open(world: World, name: str, spec: object) -> cloud.Cloud:
     del name, spec
     return world.cloud.client()
 
