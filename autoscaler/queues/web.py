@@ -213,15 +213,17 @@ class _Contexts:
 
     def __init__(self) -> None:
         self._known: dict[bytes, ssl.SSLContext | port.QueueError] = {}
+        self._reading = asyncio.Lock()
 
     async def get(self, authority: bytes | None) -> ssl.SSLContext:
         """Return the context; raise QueueError, each time anew but without another look, if there is none."""
         key = b"" if authority is None else hashlib.sha256(authority).digest()
-        if key not in self._known:
-            self._known[key] = await asyncio.to_thread(_trusting, authority)
-            if len(self._known) > _CONTEXTS:
-                self._known.pop(next(iter(self._known)))
-        found = self._known[key]
+        async with self._reading:  # one for all who ask: connections are shared only under the same context
+            if key not in self._known:
+                self._known[key] = await asyncio.to_thread(_trusting, authority)
+                if len(self._known) > _CONTEXTS:
+                    self._known.pop(next(iter(self._known)))
+            found = self._known[key]
         if isinstance(found, port.QueueError):
             raise port.QueueError(found.reason, found.message)
         return found

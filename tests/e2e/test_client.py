@@ -60,7 +60,7 @@ def test_a_server_that_is_not_there_is_unreachable(plane: Plane, tmp_path: Path)
 
 @pytest.mark.accept("R8")
 def test_the_run_command_starts_serves_and_ends_as_in_a_pod(plane: Plane, namespace: str, tmp_path: Path) -> None:
-    """Run it with nothing but a ServiceAccount's token and the rights that the engine itself needs."""
+    """Run it with nothing but a ServiceAccount's token and the rights to watch what worker pools are made of."""
     (tmp_path / "token").write_text(tokens.mint(plane.api, namespace=namespace, service_account="default"))
     origin = in_cluster(plane, tmp_path)
     role = f"engine-{namespace}"
@@ -68,6 +68,19 @@ def test_the_run_command_starts_serves_and_ends_as_in_a_pod(plane: Plane, namesp
     plane.kubectl(
         "create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={namespace}:default"
     )
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["sluice.dev"], "resources": ["workerpools"], "verbs": ["list", "watch"]},
+    ]
+    group = "/apis/rbac.authorization.k8s.io/v1"
+    plane.api.create(f"{group}/namespaces/{namespace}/roles", {"metadata": {"name": "workers"}, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": namespace}
+    binding = {
+        "metadata": {"name": "workers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "workers"},
+        "subjects": [subject],
+    }
+    plane.api.create(f"{group}/namespaces/{namespace}/rolebindings", binding)
     environment = {
         "PATH": os.environ["PATH"],
         "KUBERNETES_SERVICE_HOST": origin.host,

@@ -155,6 +155,14 @@ def test_certificates_that_are_none_are_read_once(monkeypatch: pytest.MonkeyPatc
     assert read == [b"broken"]
 
 
+def test_all_who_trust_the_same_share_one_context() -> None:
+    async def ask() -> int:
+        contexts = web._Contexts()
+        return len({id(each) for each in await asyncio.gather(*(contexts.get(None) for _ in range(50)))})
+
+    assert asyncio.run(ask()) == 1
+
+
 def test_a_name_that_cannot_be_looked_up_holds_one_thread_and_is_left_alone_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

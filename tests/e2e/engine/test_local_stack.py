@@ -42,7 +42,9 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     # The runtime starts exactly as its Deployment says, with its own account's token.
     assert len(replicas.start(plane, replicas.deployment(plane))) == 2
 
-    # Nothing changed: nothing happens. Somebody moved desired: it stays, with and without a refresh.
+    # Nothing changed: nothing happens. Somebody moved desired: it stays, with and without a refresh. (The runtime is
+    # stopped before: it would take machines away that nobody needs.)
+    plane.stop_guests()
     aws.client("autoscaling").set_desired_capacity(AutoScalingGroupName=WORKERS, DesiredCapacity=2)
     assert engine.up("local").changes == ()
     engine.refresh("local")
@@ -74,7 +76,6 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     assert aws.groups()[WORKERS]["DesiredCapacity"] == 2
 
     # Leaving takes everything but the definitions, the machines that run included.
-    plane.stop_guests()
     engine.destroy("local")
     stacks.only_left(plane, empty)
     assert aws.everything() == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from autoscaler.queues import port, sources, sqs, web
+from autoscaler.queues import port, sources, sqs
 from tests.autoscaler.queues import contract
 from tests.e2e.queues import servers
 from tools.local.plane import Plane
@@ -90,10 +90,7 @@ def test_a_rude_server_costs_an_error(handler: servers.Handler, want: port.Reaso
     async def act() -> None:
         async with servers.running({"/": handler}) as server:
             override = sqs.Override(endpoint=server.url(""), region="eu-west-1")
-            limits = web.Limits(timeout_seconds=1)
-            async with contextlib.aclosing(
-                sources.Sources.open(contract.DEVELOPMENT, aws=override, limits=limits)
-            ) as shared:
+            async with contextlib.aclosing(sources.Sources.open(contract.DEVELOPMENT, aws=override)) as shared:
                 source = contract.source("sqs", server.url("/123456789012/jobs"))
                 queue = shared.queue(source, namespace="jobs", secret=contract.SECRET)
                 await contract.check_fails(queue, want)
