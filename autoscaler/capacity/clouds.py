@@ -100,9 +100,14 @@ class Clouds:
 
     def of(self, name: cloud.GroupName) -> Seen | None:
         """Return the account that has a group."""
-        for seen in self._seen.values():
+        account = self.account_of(name)
+        return self._seen[account] if account is not None else None
+
+    def account_of(self, name: cloud.GroupName) -> str | None:
+        """Return the name of the account that has a group."""
+        for account, seen in self._seen.items():
             if seen.view.reading is not None and name in seen.view.reading.groups:
-                return seen
+                return account
         return None
 
     def ask(self, instances: Iterable[cloud.InstanceId]) -> None:

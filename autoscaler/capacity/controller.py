@@ -174,28 +174,33 @@ class Controller:
 
     async def _launch(self, launches: Iterable[decide.Launch]) -> dict[NodeGroupKey, decide.Launch]:
         """Raise groups, one call for each; return those that were."""
-        outcomes = await asyncio.gather(*(self._raise(each) for each in launches))
-        return {launch.key: launch for launch in outcomes if launch is not None}
+        by_account: dict[str, list[decide.Launch]] = {}
+        for launch in launches:
+            by_account.setdefault(self._clouds.account_of(launch.group) or "", []).append(launch)
+        outcomes = await asyncio.gather(*(self._launch_in(name, these) for name, these in by_account.items()))
+        return {launch.key: launch for landed in outcomes for launch in landed}
 
-    async def _raise(self, launch: decide.Launch) -> decide.Launch | None:
-        """Raise a group by what was planned, from what it has now: somebody else may have changed it."""
-        seen = self._clouds.of(launch.group)
+    async def _launch_in(self, account: str, launches: list[decide.Launch]) -> list[decide.Launch]:
+        """Read an account's groups again, then raise them: somebody else may have changed them."""
+        seen = self._clouds.seen.get(account)
         if seen is None:
-            return None
+            return []
         try:
-            reading = await seen.view.reread([launch.group])
+            reading = await seen.view.reread([launch.group for launch in launches])
         except cloud.CloudError as error:
-            log.warning("launch_not_sent", group=launch.group, reason=error.reason, error=error.message)
-            return None
-        group = reading.groups.get(launch.group)
+            log.warning("launches_not_sent", account=account, reason=error.reason, error=error.message)
+            return []
+        raised = await asyncio.gather(*(self._raise(each, reading.groups.get(each.group)) for each in launches))
+        return [launch for launch, is_raised in zip(launches, raised, strict=True) if is_raised]
+
+    async def _raise(self, launch: decide.Launch, group: cloud.NodeGroup | None) -> bool:
         if group is None or offers.size(group) != launch.before or launch.after > group.maximum:
             log.info("launch_outdated", group=launch.group, planned=(launch.before, launch.after))
-            self._footing.wake(clouds.KIND, objects.Key("", launch.group))
-            return None
+            return False  # the plan is made again soon
         if not await self._set_desired(group, launch.after):
-            return None
+            return False
         self._launched.extend([self._footing.clock.now()] * (launch.after - launch.before))
-        return launch
+        return True
 
     async def _set_desired(self, group: cloud.NodeGroup, desired: int) -> bool:
         seen = self._clouds.of(group.name)

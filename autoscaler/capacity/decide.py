@@ -58,11 +58,13 @@ class Plan:
 def decide(snapshot: Snapshot, policy: Policy) -> Plan:
     """Plan launches for all pods that wait."""
     found = demand.waiting(snapshot.pods.values())
+    if not found:
+        return Plan()
     demands = demand.demands(snapshot, found)
     situation = Situation(
         demands=tuple(demands.values()),
         groups=offers.groups(snapshot),
-        rooms=supply.rooms(snapshot),
+        rooms=supply.rooms(snapshot, with_residents=demand.looks_at_others(snapshot.pods.values())),
         asked=supply.asked(snapshot),
         limits=offers.limits(snapshot),
         namespaces=snapshot.namespaces,

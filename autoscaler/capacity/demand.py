@@ -10,7 +10,7 @@ from autoscaler.capacity import placement
 from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.model import Demand
 from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.kube import objects
+from autoscaler.kube import objects, shapes
 
 SCHEDULER: Final = "default-scheduler"
 PRIORITY_CUTOFF: Final = -10
@@ -30,6 +30,17 @@ def waiting(pods: Iterable[objects.Pod]) -> dict[Waiting, list[objects.Pod]]:
         labels = tuple(sorted((key, value) for key, value in pod.meta.labels.items() if key in keys_read))
         found.setdefault(Waiting(pod.shape, pod.meta.key.namespace, labels), []).append(pod)
     return found
+
+
+def looks_at_others(pods: Iterable[objects.Pod]) -> bool:
+    """Tell whether any pod has a rule about others, so that it matters who is where."""
+    return any(_has_rule(pod.shape) for pod in pods if pod.node_name or pod.unschedulable_since is not None)
+
+
+def _has_rule(shape: shapes.Shape) -> bool:
+    affinity = shape.affinity
+    about_pods = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    return bool(about_pods or shape.spread or shape.host_ports)
 
 
 def is_demand(pod: objects.Pod) -> bool:

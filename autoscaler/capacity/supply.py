@@ -30,8 +30,11 @@ TIMEOUT_SECONDS: Final = 900
 """For nodes whose pool is gone."""
 
 
-def rooms(snapshot: Snapshot) -> tuple[Room, ...]:
-    """Return all nodes with what is free on them; nothing is free on one that takes no pods now."""
+def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...]:
+    """Return all nodes with what is free on them; nothing is free on one that takes no pods now.
+
+    Who is there matters only where rules between pods do, and takes a while to tell.
+    """
     by_node = pods_by_node(snapshot.pods.values())
     late = {node.meta.key for group in snapshot.groups for node in _unfinished(snapshot, group)}
     found = []
@@ -44,7 +47,7 @@ def rooms(snapshot: Snapshot) -> tuple[Room, ...]:
                 labels=node.meta.labels,
                 free=_free(node, pods) if usable else {},
                 taints=node.taints,
-                residents=_residents(pods),
+                residents=_residents(pods) if with_residents else (),
             )
         )
     return tuple(found)
