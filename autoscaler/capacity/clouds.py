@@ -49,6 +49,8 @@ class Seen:
     """Why it could not be read last time."""
     failures: int = 0
     due_at: float = 0.0
+    templates: dict[cloud.TemplateRef, cloud.Template] = field(default_factory=dict)
+    """What versions of launch templates say, of those in use."""
     listed_before: float | None = None
     """When the listing before the present one was asked for."""
     asked: set[cloud.InstanceId] = field(default_factory=set)
@@ -131,6 +133,19 @@ class Clouds:
     def lives(self) -> dict[cloud.InstanceId, cloud.Life]:
         """Return when machines began and ended, as far as the clouds have told."""
         return {instance: life for seen in self._seen.values() for instance, life in seen.lives.items()}
+
+    def outdated(self) -> frozenset[cloud.InstanceId]:
+        """Return machines that were made from a template that says something else than their group's does now."""
+        found = set()
+        for seen in self._seen.values():
+            groups = seen.view.reading.groups.values() if seen.view.reading is not None else ()
+            for group in groups:
+                now = seen.templates.get(group.template) if group.template is not None else None
+                for one in group.members if now is not None else ():
+                    was = seen.templates.get(one.template) if one.template is not None else None
+                    if was is not None and was != now:
+                        found.add(one.id)
+        return frozenset(found)
 
     def types(self) -> dict[str, catalogue.InstanceType]:
         """Return the instance types of all groups, as far as anybody knows them."""
@@ -227,6 +242,7 @@ class Clouds:
             seen.listed_before = before.read_at if before is not None else None
             await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
             await self._ask_lives(seen, reading)
+            await self._ask_templates(seen, reading)
             seen.problem, seen.failures = None, 0
             busy = any(group.missing for group in reading.groups.values())
             pause = BUSY_SECONDS if busy else REFRESH_SECONDS
@@ -244,6 +260,18 @@ class Clouds:
             self._footing.wake(KIND, objects.Key("", name))
         with contextlib.suppress(KeyError):
             self._tasks.pop(name)
+
+    async def _ask_templates(self, seen: Seen, reading: view.Reading) -> None:
+        """Ask what launch templates say that are in use; only where a group has machines of several versions."""
+        mixed = [
+            group for group in reading.groups.values() if any(one.template != group.template for one in group.members)
+        ]
+        used = {one.template for group in mixed for one in group.members} | {group.template for group in mixed}
+        wanted = {ref for ref in used if ref is not None}
+        seen.templates = {ref: told for ref, told in seen.templates.items() if ref in wanted}
+        unknown = wanted - seen.templates.keys()
+        if unknown:
+            seen.templates |= await seen.view.cloud.templates(sorted(unknown))
 
     async def _ask_lives(self, seen: Seen, reading: view.Reading) -> None:
         """Ask about machines that are new, and about those that are gone since we last looked; once each."""

@@ -137,6 +137,7 @@ class Controller:
             instances=self._books.instances(),
             durations={**publishing.durations_of(each.resource for each in self._scopes), **self._books.durations},
             prices=self._prices,
+            outdated=self._clouds.outdated(),
             launched_at={one: life.launched_at for one, life in self._clouds.lives().items()},
             foreign=self._foreign.who,
         )

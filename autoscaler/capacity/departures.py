@@ -164,18 +164,22 @@ class Departures:
             await self._footing.writer.patch(
                 self._node_target, node.meta.key, changes, only_if=writer.Precondition.of(node)
             )
-        except (port.ConflictError, port.NotFoundError):  # it changed or is gone: the change wakes us
-            log.info("node_changed_meanwhile", node=node.meta.key.name)
+        except port.KubeError as error:  # it changed or is gone, and that wakes us; or the next cycle tries again
+            log.info("node_not_marked", node=node.meta.key.name, error=str(error))
 
     async def _end(self, each: removal.Removal) -> None:
         """End a machine, if the API server itself says that nothing works on its node."""
         node = self._nodes.get(each.node)
-        if node is None or not _is_marked(node) or await self._has_work(each.node.name):
+        try:
+            if node is None or not _is_marked(node) or await self._has_work(each.node.name):
+                return
+        except port.KubeError as unread:
+            log.warning("node_not_looked_at", node=each.node.name, error=str(unread))
             return
         seen = self._clouds.of(each.group)
         if seen is None or not self._footing.may_act(f"end {each.instance} of {each.group}"):
             return
-        outcome = await seen.view.terminate(each.group, each.instance, decrement=True)
+        outcome = await seen.view.terminate(each.group, each.instance, decrement=each.decrement)
         self._clouds.hurry()
         error = outcome.error.message if outcome.error else None
         log.info("machine_ended", node=each.node.name, instance=each.instance, verdict=outcome.verdict, error=error)

@@ -28,6 +28,8 @@ class Reason(StrEnum):
     """Idle, and its pool has more than it may have."""
     BUDGET_SPENT = "BudgetSpent"
     """Idle, and its pool has used up what it may use this month."""
+    OUTDATED = "Outdated"
+    """Idle, and made from another launch template than its group has now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,8 @@ class Removal:
     node_uid: str
     reason: Reason
     idle_since: float
+    decrement: bool = True
+    """False: its group is at its minimum, and gets another one for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,9 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
     for removal, at in _candidates(snapshot, idle):
         if removal.node.name in needed:
             continue
-        if at <= snapshot.now:
+        if removal.instance in snapshot.outdated:
+            due.append(dataclasses.replace(removal, reason=Reason.OUTDATED))
+        elif at <= snapshot.now:
             due.append(removal)
         elif removal.pool in early:
             due.append(dataclasses.replace(removal, reason=early[removal.pool]))
@@ -130,9 +136,13 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
 def _within(
     due: Iterable[Removal], spare: Mapping[cloud.GroupName, int], surplus: Mapping[str, int]
 ) -> tuple[Removal, ...]:
-    """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is."""
+    """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is.
+
+    Outdated machines of groups at their minimum are replaced, one in a pool at a time.
+    """
     taken: Counter[cloud.GroupName] = Counter()
     over: Counter[str] = Counter()
+    replaced: Counter[str] = Counter()
     chosen: list[Removal] = []
     for removal in due:
         is_surplus = removal.reason is Reason.OVER_LIMIT
@@ -142,4 +152,7 @@ def _within(
             taken[removal.group] += 1
             over[removal.pool] += 1
             chosen.append(removal)
+        elif removal.reason is Reason.OUTDATED and not replaced[removal.pool] and len(chosen) < AT_ONCE:
+            replaced[removal.pool] += 1
+            chosen.append(dataclasses.replace(removal, decrement=False))
     return tuple(chosen)

@@ -63,6 +63,8 @@ class Snapshot:
     durations: Mapping[ScopePool, Durations] = field(default_factory=dict)
     """How long pods of a scope run in a pool."""
     prices: Prices = field(default_factory=Prices)
+    outdated: frozenset[cloud.InstanceId] = frozenset()
+    """Machines made from another launch template than their group has now, by what it says, not by its number."""
     launched_at: Mapping[cloud.InstanceId, float] = field(default_factory=dict)
     """When instances were launched, as far as the cloud has told."""
     ceilings: Ceilings = Ceilings()

@@ -460,3 +460,27 @@ async def test_machines_that_refuse_a_pod_for_reasons_nobody_knows_are_given_up_
         await asyncio.sleep(3600)
         assert len(world.cloud.machines) == 2
         assert "Missed" in world.events("NotTriggerScaleUp")[0]["message"]
+
+
+@simulated
+async def test_idle_machines_of_an_old_template_are_replaced_and_working_ones_wait() -> None:
+    world = World()
+    world.add_pool(minimum=1, zones=("a",), limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        world.add_pod("works", cpu="3")
+        await asyncio.sleep(10)
+        world.add_pod("ends", cpu="3")
+        await asyncio.sleep(120)
+        busy = world.bound()["works"]
+        world.delete_pod("ends")
+        await asyncio.sleep(60)
+        assert len(world.nodes()) == 2
+        (name,) = world.cloud.groups
+        world.cloud.retemplate(name, cloud.Template(image_id="ami-2", user_data_sha256="1" * 64))
+        await asyncio.sleep(180)
+        assert [node["metadata"]["name"] for node in world.nodes()] == [busy]
+        world.delete_pod("works")
+        await asyncio.sleep(180)
+        (node,) = world.nodes()
+        assert node["metadata"]["name"] != busy
+        assert world.desired() == {str(name): 1}
