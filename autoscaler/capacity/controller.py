@@ -32,6 +32,7 @@ from autoscaler.capacity import (
     supply,
     telling,
     templates,
+    volumes,
 )
 from autoscaler.capacity.snapshot import Ceilings, Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
@@ -73,6 +74,8 @@ class Controller:
         self._pools = footing.watch(POOLS, objects.custom(resources.InstancePool))
         self._scopes = footing.watch(SCOPES, objects.custom(resources.Scope))
         self._daemons: store.Table[daemons.DaemonSet] = footing.watch(kinds.DAEMON_SETS, daemons.decode)
+        self._volumes: store.Table[volumes.Volume] = footing.watch(kinds.VOLUMES, volumes.volume)
+        self._claims: store.Table[volumes.Claim] = footing.watch(kinds.CLAIMS, volumes.claim)
         self._clouds = clouds.Clouds(footing, open_cloud)
         self._books = bookkeeping.Bookkeeper(footing, self._clouds)
         self._news = interruptions.News(footing, self._clouds, open_news) if open_news is not None else None
@@ -128,6 +131,7 @@ class Controller:
             scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
             groups=self._clouds.groups(),
             types=self._clouds.types(),
+            claim_zones=volumes.zones_of_claims(self._claims, self._volumes.snapshot()),
             daemons=tuple(each.shape for each in self._daemons),
             unavailable=dict(self._unavailable),
             ceilings=self._ceilings,

@@ -6,7 +6,7 @@ from typing import Final
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import placement
+from autoscaler.capacity import placement, volumes
 from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.model import Demand
 from autoscaler.capacity.snapshot import Snapshot
@@ -70,6 +70,7 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
             labels=pods[0].meta.labels,
             scope=scope,
             pools=tiers[scope],
+            zones=volumes.zones_of_pod(like.shape.claims, like.namespace, snapshot.claim_zones),
             missed=lessons.missed(),
             avoid=lessons.avoid,
         )

@@ -51,6 +51,8 @@ class Snapshot:
     groups: tuple[cloud.NodeGroup, ...] = ()
     types: Mapping[str, catalogue.InstanceType] = field(default_factory=dict)
     """The instance types of the groups, as far as anybody knows them."""
+    claim_zones: Mapping[objects.Key, frozenset[str]] = field(default_factory=dict)
+    """Where volume claims are bound, of those that are not everywhere."""
     daemons: tuple[shapes.Shape, ...] = ()
     """The pods that DaemonSets put on every node that takes them."""
     unavailable: Mapping[NodeGroupKey, Unavailable] = field(default_factory=dict)
