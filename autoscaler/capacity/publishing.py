@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler import clock
+from autoscaler.api import conditions
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.resources.base import Condition
 from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.capacity import budgets, offers, templates
@@ -18,7 +18,6 @@ READY: Final = "Ready"
 WITHIN_BUDGET: Final = "WithinBudget"
 STEP_SECONDS: Final = 60
 """What is used is written in steps of at least so much."""
-MESSAGE_MAX: Final = 1024
 CPU: Final = "cpu"
 
 
@@ -38,12 +37,12 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     written = pool.status.model_dump(mode="json", by_alias=True, exclude_none=True)
     name = pool.metadata.name
     groups = [group for group in snapshot.groups if group.key.pool == name]
-    conditions = [_ready(pool, groups, problem, snapshot.now)]
+    said = [_ready(pool, groups, problem, snapshot.now)]
     own = [each for each in month.limits if each.pool == name and each.scope is None]
-    conditions += [_budget(pool, each, snapshot.now) for each in own[:1]]
+    said += [_budget(pool, each, snapshot.now) for each in own[:1]]
     wanted: dict[str, Any] = {
         "activeInstances": offers.active(snapshot, name),
-        "conditions": conditions,
+        "conditions": said,
         **_used(name, month, written),
     }
     if problem is None:  # of an account that cannot be read, what was read last stands
@@ -101,13 +100,9 @@ def _steady(now: int, before: int | None) -> int:
 
 def _budget(pool: InstancePool, budget: budgets.Budget, now: float) -> Manifest:
     holds = budget.state is budgets.State.WITHIN
-    stated = {
-        "type": WITHIN_BUDGET,
-        "status": "True" if holds else "False",
-        "reason": str(budget.state),
-        "message": "" if holds else f"{budget.kind}: {budget.limit} a month",
-    }
-    return _dated(stated, pool.status.conditions, now)
+    message = "" if holds else f"{budget.kind}: {budget.limit} a month"
+    before = pool.status.conditions
+    return conditions.written(WITHIN_BUDGET, holds=holds, reason=budget.state, message=message, before=before, now=now)
 
 
 def quantities(amounts: Mapping[str, int]) -> dict[str, str]:
@@ -133,31 +128,25 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     }
     if unavailable is not None and unavailable.until > snapshot.now:
         stated["unavailableUntil"] = clock.to_rfc3339(unavailable.until)
-        stated["reason"] = f"{unavailable.reason}: {unavailable.message}"[:MESSAGE_MAX]
+        stated["reason"] = f"{unavailable.reason}: {unavailable.message}"[: conditions.MESSAGE_MAX]
     elif refused is not None:
-        stated["reason"] = refused[:MESSAGE_MAX]
+        stated["reason"] = refused[: conditions.MESSAGE_MAX]
     return stated
 
 
 def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | None, now: float) -> Manifest:
     if problem is not None:
-        stated = _condition("AccountUnusable", problem, holds=False)
+        said = (False, "AccountUnusable", problem)
     elif not groups:
-        why = f"no Auto Scaling group is tagged for this cluster and pool {pool.metadata.name}"
-        stated = _condition("NoNodeGroups", why, holds=False)
+        said = (
+            False,
+            "NoNodeGroups",
+            f"no Auto Scaling group is tagged for this cluster and pool {pool.metadata.name}",
+        )
     elif not pool.spec.enabled:
-        stated = _condition("Disabled", "nothing is asked for; what runs goes on", holds=True)
+        said = (True, "Disabled", "nothing is asked for; what runs goes on")
     else:
-        stated = _condition("Usable", "", holds=True)
-    return _dated(stated, pool.status.conditions, now)
-
-
-def _condition(reason: str, message: str, *, holds: bool) -> Manifest:
-    return {"type": READY, "status": "True" if holds else "False", "reason": reason, "message": message[:MESSAGE_MAX]}
-
-
-def _dated(condition: Manifest, written: tuple[Condition, ...], now: float) -> Manifest:
-    before = next((each for each in written if each.type == condition["type"]), None)
-    same = before is not None and str(before.status) == condition["status"]
-    since = before.last_transition_time.timestamp() if before is not None and same else now
-    return {**condition, "lastTransitionTime": clock.to_rfc3339(since)}
+        said = (True, "Usable", "")
+    holds, reason, message = said
+    before = pool.status.conditions
+    return conditions.written(READY, holds=holds, reason=reason, message=message, before=before, now=now)

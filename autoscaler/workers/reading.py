@@ -5,17 +5,12 @@ short while, and read again at once where a server no longer takes what it says;
 """
 
 import asyncio
-import base64
-import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-import msgspec
-
 from autoscaler import clock
 from autoscaler.api.resources.worker_pools import QueueSource
-from autoscaler.kube import kinds, objects, port
+from autoscaler.kube import objects, port, secret_data
 from autoscaler.queues import port as queues
 
 KEEP_SECONDS: Final = 30.0
@@ -36,13 +31,6 @@ class Queues(Protocol):
     async def aclose(self) -> None:
         """Close all connections."""
         ...
-
-
-class _Secret(msgspec.Struct, frozen=True):
-    data: Mapping[str, str] | None = None
-
-
-_SECRET: Final = msgspec.json.Decoder(_Secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +83,12 @@ class Reader:
 
     async def _fetch(self, key: objects.Key) -> queues.SecretData:
         self._secrets.pop(key, None)
-        request = port.Request(method="GET", path=kinds.SECRETS.path(key.name, key.namespace))
         try:
-            found = _SECRET.decode(port.required(await self._api.send(request)))
-            data = {name: base64.b64decode(text) for name, text in (found.data or {}).items()}
+            data = await secret_data.read(self._api, key)
         except port.KubeError as error:
             raise _missing(key, error) from error
-        except (msgspec.MsgspecError, binascii.Error):
-            message = f"Secret {key.name} in namespace {key.namespace} makes no sense: create it anew"
-            raise queues.QueueError(queues.Reason.BAD_SECRET, message) from None  # the error's text may quote it
+        except secret_data.MalformedSecretError as error:
+            raise queues.QueueError(queues.Reason.BAD_SECRET, str(error)) from error
         self._secrets[key] = _Kept(data, self._time.monotonic() + KEEP_SECONDS)
         return data
 

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from autoscaler import clock
-from autoscaler.api import keys
+from autoscaler.api import conditions, keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.resources.base import Condition, ConditionStatus
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
 from autoscaler.workers.model import Counts, Problem, Told
 
@@ -16,7 +14,6 @@ ACTIVE: Final = "Active"
 """The pool follows its queue."""
 AT_CAPACITY: Final = "AtCapacity"
 """More work waits than the pool may have workers for."""
-MESSAGE_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +44,6 @@ def was(pool: WorkerPool) -> PoolStatus | None:
 
 def _status(pool: WorkerPool, known: Known, now: float) -> dict[str, Any]:
     counts = known.counts
-    conditions = [_ready(known), _active(pool.spec.status), _at_capacity(known.full)]
     return {
         "currentCapacity": counts.capacity,
         "failedWorkers": counts.failed,
@@ -59,34 +55,18 @@ def _status(pool: WorkerPool, known: Known, now: float) -> dict[str, Any]:
         "workers": counts.total,
         "selector": f"{keys.WORKER_POOL}={pool.metadata.name}",
         "observedGeneration": known.generation,
-        "conditions": [_dated(condition, pool.status.conditions, now) for condition in conditions],
+        "conditions": _conditions(pool, known, now),
     }
 
 
-def _ready(known: Known) -> Manifest:
-    if known.problem is None:
-        return _condition(READY, "Reconciled", "", holds=True)
-    return _condition(READY, known.problem.reason, known.problem.message, holds=False)
-
-
-def _active(wanted: PoolStatus) -> Manifest:
-    return _condition(ACTIVE, wanted, "", holds=wanted is PoolStatus.ACTIVE)
-
-
-def _at_capacity(full: Told | None) -> Manifest:
-    if full is None:
-        return _condition(AT_CAPACITY, "HasRoom", "", holds=False)
-    return _condition(AT_CAPACITY, full.reason, full.message, holds=True)
-
-
-def _condition(kind: str, reason: str, message: str, *, holds: bool) -> Manifest:
-    status = ConditionStatus.TRUE if holds else ConditionStatus.FALSE
-    return {"type": kind, "status": str(status), "reason": str(reason), "message": message[:MESSAGE_MAX]}
-
-
-def _dated(condition: Manifest, written: tuple[Condition, ...], now: float) -> Manifest:
-    """Add since when the condition has had its status."""
-    before = next((each for each in written if each.type == condition["type"]), None)
-    same = before is not None and str(before.status) == condition["status"]
-    since = before.last_transition_time.timestamp() if before is not None and same else now
-    return {**condition, "lastTransitionTime": clock.to_rfc3339(since)}
+def _conditions(pool: WorkerPool, known: Known, now: float) -> list[Manifest]:
+    problem, full, wanted = known.problem, known.full, pool.spec.status
+    said = (
+        (READY, problem is None, problem.reason if problem else "Reconciled", problem.message if problem else ""),
+        (ACTIVE, wanted is PoolStatus.ACTIVE, wanted, ""),
+        (AT_CAPACITY, full is not None, full.reason if full else "HasRoom", full.message if full else ""),
+    )
+    return [
+        conditions.written(kind, holds=holds, reason=reason, message=message, before=pool.status.conditions, now=now)
+        for kind, holds, reason, message in said
+    ]

@@ -15,12 +15,6 @@ from autoscaler.kube.kinds import ResourceType
 SERVICE_ACCOUNTS: Final = ResourceType(
     group="", version="v1", plural="serviceaccounts", kind="ServiceAccount", namespaced=True
 )
-VOLUMES: Final = ResourceType(
-    group="", version="v1", plural="persistentvolumes", kind="PersistentVolume", namespaced=False
-)
-VOLUME_CLAIMS: Final = ResourceType(
-    group="", version="v1", plural="persistentvolumeclaims", kind="PersistentVolumeClaim", namespaced=True
-)
 REPLICA_SETS: Final = ResourceType(group="apps", version="v1", plural="replicasets", kind="ReplicaSet", namespaced=True)
 PRIORITY_CLASSES: Final = ResourceType(
     group="scheduling.k8s.io", version="v1", plural="priorityclasses", kind="PriorityClass", namespaced=False
@@ -85,8 +79,8 @@ BUILT_IN: Final = (
     Kind(resource=kinds.SERVICES, counts_generations=False, returns_deleted=True),
     Kind(resource=kinds.EVENTS, has_status=False, counts_generations=False, is_made_by_put=True),
     Kind(resource=SERVICE_ACCOUNTS, has_status=False, counts_generations=False, returns_deleted=True),
-    Kind(resource=VOLUMES, counts_generations=False, returns_deleted=True),
-    Kind(resource=VOLUME_CLAIMS, counts_generations=False, returns_deleted=True),
+    Kind(resource=kinds.VOLUMES, counts_generations=False, returns_deleted=True),
+    Kind(resource=kinds.CLAIMS, counts_generations=False, returns_deleted=True),
     Kind(resource=PRIORITY_CLASSES, has_status=False, counts_generations=False),
     Kind(resource=kinds.DEPLOYMENTS, scale=_REPLICAS),
     Kind(resource=REPLICA_SETS, scale=_REPLICAS),

@@ -1,0 +1,24 @@
+"""Conditions as they are written into a status: with the moment at which their status last changed. Pure."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.resources.base import Condition, ConditionStatus
+
+MESSAGE_MAX: Final = 1024
+
+
+def written(kind: str, *, holds: bool, reason: str, message: str, before: Iterable[Condition], now: float) -> Manifest:
+    """Write a condition; the time stays as it was where the status did not change."""
+    status = ConditionStatus.TRUE if holds else ConditionStatus.FALSE
+    old = next((each for each in before if each.type == kind), None)
+    since = old.last_transition_time if old is not None and old.status is status else datetime.fromtimestamp(now, UTC)
+    return {
+        "type": kind,
+        "status": str(status),
+        "reason": str(reason),
+        "message": message[:MESSAGE_MAX],
+        "lastTransitionTime": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
