@@ -39,7 +39,7 @@ class Where(StrEnum):
     SECRET_NAMESPACES = "secret-namespaces"  # noqa: S105  # where, not what
     """The namespaces that the stack declares."""
     KUBE_SYSTEM = "kube-system"
-    """Kubernetes' own namespace; only with names."""
+    """Kubernetes' own namespace; only with names, but for new Leases."""
     WORKER_LEASES = "worker-leases"
     """Kubernetes' own namespace where worker pools of all namespaces are handled, and nowhere else: operators of the
     whole cluster meet there, whichever namespaces they run in. Only for the Leases of the classes that are handled."""
@@ -212,6 +212,9 @@ KUBE: Final[Mapping[str, tuple[KubeRule, ...]]] = {
         _rule(_CORE, "persistentvolumes persistentvolumeclaims", "list watch", Where.CLUSTER),  # zones of volumes
         _rule("storage.k8s.io", "storageclasses", "list watch", Where.CLUSTER),
         _rule("coordination.k8s.io", "leases", "get", Where.KUBE_SYSTEM, "cluster-autoscaler"),
+        # Two runtimes in different namespaces meet on this Lease. Creating cannot be bound to a name.
+        _rule("coordination.k8s.io", "leases", "create", Where.KUBE_SYSTEM),
+        _rule("coordination.k8s.io", "leases", "get patch", Where.KUBE_SYSTEM, names.CLUSTER_LEASE),
         _rule(_CORE, "secrets", "get", Where.SECRET_NAMESPACES),  # credentials of provider accounts
         _events(Where.CLUSTER),
     ),

@@ -85,11 +85,17 @@ class Clouds:
         tried = {name for name, seen in self._seen.items() if seen.view.reading is not None or seen.problem is not None}
         return names <= tried | self.broken.keys()
 
-    def groups(self) -> tuple[cloud.NodeGroup, ...]:
-        """Return all node groups, as they were last read and written."""
-        readings = [seen.view.reading for seen in self._seen.values()]
-        found = [group for reading in readings if reading is not None for group in reading.groups.values()]
-        return tuple(sorted(found, key=lambda group: group.name))
+    def groups(self, accounts: Mapping[str, str]) -> tuple[cloud.NodeGroup, ...]:
+        """Return all node groups, as they were last read and written; `accounts` says whose each pool is.
+
+        Two accounts may see the same groups: each group is told once, by the account that its pool names.
+        """
+        found: dict[cloud.GroupName, cloud.NodeGroup] = {}
+        for name, seen in sorted(self._seen.items()):
+            for group in seen.view.reading.groups.values() if seen.view.reading is not None else ():
+                if accounts.get(group.key.pool, name) == name:
+                    found.setdefault(group.name, group)
+        return tuple(found[name] for name in sorted(found))
 
     def problem(self, account: str) -> str | None:
         """Return why an account cannot be used; None if it can."""

@@ -129,7 +129,9 @@ class Controller:
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
             pools={each.meta.key.name: each.resource.spec for each in self._pools},
             scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
-            groups=self._clouds.groups(),
+            groups=self._clouds.groups(
+                {each.meta.key.name: each.resource.spec.provider_account for each in self._pools}
+            ),
             types=self._clouds.types(),
             claim_zones=volumes.zones_of_claims(self._claims, self._volumes.snapshot()),
             daemons=tuple(each.shape for each in self._daemons),

@@ -23,7 +23,6 @@ SETTLE_SECONDS: Final = 5.0
 TICK_SECONDS: Final = 0.001
 AGAIN_SECONDS: Final = 5.0
 """When pods that could not be evicted are asked again."""
-INTERRUPTED: Final = "Interrupted"
 POOLS: Final = kinds.custom(InstancePool)
 _IDLE: Final = frozenset(str(reason) for reason in removal.Reason)
 
@@ -99,7 +98,7 @@ class Departures:
         for node in nodes:
             if not _is_marked(node):
                 await self._set_taints(
-                    node, [*node.taints, objects.NodeTaint(keys.REMOVING, INTERRUPTED, "NoSchedule")]
+                    node, [*node.taints, objects.NodeTaint(keys.REMOVING, supply.INTERRUPTED, "NoSchedule")]
                 )
             work = [pod for pod in by_node.get(node.meta.key.name, ()) if removal.is_work(pod)]
             left += sum([not await self._evict(pod) for pod in work if pod.meta.deleted_at is None])
@@ -128,21 +127,27 @@ class Departures:
         self._idle = removal.idle_since(snapshot, self._idle)
         choice = removal.choose(snapshot, self._idle, needed)
         chosen = {each.node.name: each for each in choice.removals}
-        await self._spare(chosen)
+        members = {one.provider_id for group in snapshot.groups for one in group.members}
+        await self._spare(chosen, members)
         for name, each in chosen.items():
             if name not in self._marked:
                 await self._mark(each)
         due = [each for name, each in chosen.items() if self._settled(name)]
         await asyncio.gather(*(self._end(each) for each in due))
-        soon = [self._footing.clock.now() + SETTLE_SECONDS] if any(name in chosen for name in self._marked) else []
-        return min((at for at in (choice.wake_at, *soon) if at is not None), default=None)
+        ago = self._footing.clock.monotonic() - self._footing.clock.now()
+        settled = [at + SETTLE_SECONDS - ago for name, at in self._marked.items() if not self._settled(name)]
+        return min((at for at in (choice.wake_at, *settled) if at is not None), default=None)
 
     def _settled(self, name: str) -> bool:
         return self._footing.clock.monotonic() >= self._marked.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS
 
-    async def _spare(self, chosen: dict[str, removal.Removal]) -> None:
-        """Take our mark off nodes that are not to go: a pod came, they are needed, or who marked them is gone."""
-        for node in [each for each in self._nodes if _is_marked(each, _IDLE) and each.meta.key.name not in chosen]:
+    async def _spare(self, chosen: dict[str, removal.Removal], members: set[str]) -> None:
+        """Take our mark off nodes that are not to go: a pod came, they are needed, or who marked them is gone.
+
+        A node whose machine ends already keeps it: nothing may go there any more.
+        """
+        marked = [each for each in self._nodes if _is_marked(each, _IDLE) and each.provider_id in members]
+        for node in [each for each in marked if each.meta.key.name not in chosen]:
             self._marked.pop(node.meta.key.name, None)
             taints = [taint for taint in node.taints if taint.key != keys.REMOVING]
             await self._set_taints(node, taints)

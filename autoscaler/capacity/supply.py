@@ -26,6 +26,8 @@ _STARTING: Final = frozenset(
 )
 """Taints that a new node loses by itself."""
 _STARTUP: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
+INTERRUPTED: Final = "Interrupted"
+"""The value of our mark on nodes that the provider takes away."""
 TIMEOUT_SECONDS: Final = 900
 """For nodes whose pool is gone."""
 
@@ -36,17 +38,18 @@ def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...
     Who is there matters only where rules between pods do, and takes a while to tell.
     """
     by_node = pods_by_node(snapshot.pods.values())
-    late = {node.meta.key for group in snapshot.groups for node in _unfinished(snapshot, group)}
+    useless = {node.meta.key for group in snapshot.groups for node in _unfinished(snapshot, group)}
+    useless |= {node.meta.key for node in _leaving(snapshot)}
     found = []
     for node in snapshot.nodes.values():
         pods = by_node.get(node.meta.key.name, ())
-        usable = is_usable(node) and node.meta.key not in late
+        usable = is_usable(node) and node.meta.key not in useless
         found.append(
             Room(
                 name=node.meta.key.name,
                 labels=node.meta.labels,
                 free=_free(node, pods) if usable else {},
-                taints=node.taints,
+                taints=tuple(taint for taint in node.taints if taint.key != keys.REMOVING),
                 residents=_residents(pods) if with_residents else (),
             )
         )
@@ -74,14 +77,23 @@ def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
 
 
 def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.Node]:
-    """Return the nodes of a group's instances, by provider id."""
+    """Return the nodes of a group's instances, by provider id; those that are about to be gone are not among them."""
     known = snapshot.by_provider
-    return {one.provider_id: known[one.provider_id] for one in group.instances if one.provider_id in known}
+    staying = [one for one in group.instances if one.lifecycle is not cloud.Lifecycle.LEAVING]
+    return {one.provider_id: known[one.provider_id] for one in staying if one.provider_id in known}
 
 
 def is_usable(node: objects.Node) -> bool:
-    """Tell whether the scheduler would use a node, and we are not about to remove it."""
-    return node.ready and not node.unschedulable and all(taint.key != keys.REMOVING for taint in node.taints)
+    """Tell whether the scheduler would use a node. One that we marked as idle would be spared if it were needed."""
+    marks = [taint.value for taint in node.taints if taint.key == keys.REMOVING]
+    return node.ready and not node.unschedulable and INTERRUPTED not in marks
+
+
+def _leaving(snapshot: Snapshot) -> Iterable[objects.Node]:
+    for group in snapshot.groups:
+        for one in group.instances:
+            if one.lifecycle is cloud.Lifecycle.LEAVING and one.provider_id in snapshot.by_provider:
+                yield snapshot.by_provider[one.provider_id]
 
 
 def pods_by_node(pods: Iterable[objects.Pod]) -> dict[str, list[objects.Pod]]:

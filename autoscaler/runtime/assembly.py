@@ -70,7 +70,7 @@ def _capacity(chosen: settings.Settings) -> dict[str, process.Registration]:
         log.warning("capacity_off", advice="give the cluster's name in AWS with --cluster to scale its node groups")
         return {}
     build = partial(_build_capacity, chosen, chosen.cluster)
-    return {CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, build=build)}
+    return {CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, lease_namespace=KUBE_SYSTEM, build=build)}
 
 
 def _build_capacity(chosen: settings.Settings, cluster: str, footing: control.Footing) -> capacity.Controller:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import planning, previewing, simulating, watching, working
+from tests.bench import planning, previewing, reacting, simulating, watching, working
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "day": simulating.day,
@@ -14,6 +14,8 @@ ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "planning": planning.planning,
     "planning-shapes": planning.shapes,
     "preview": previewing.preview,
+    "reacting": reacting.reacting,
+    "idle_calls": reacting.idle_calls,
     "sync": watching.sync,
     "workers": working.workers,
     "polls": working.polls,

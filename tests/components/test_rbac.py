@@ -118,9 +118,14 @@ def test_worker_pools_are_a_matter_of_the_own_namespace_unless_the_scope_is_the_
     assert ("sluice.dev", "scopes", "watch", "") in rights(narrow.cluster)
 
 
-def test_the_foreign_autoscalers_lease_is_read_by_name() -> None:
-    roles = made_roles(["capacity"])
-    assert rights(roles.kube_system) == [("coordination.k8s.io", "leases", "get", "cluster-autoscaler")]
+def test_the_foreign_autoscalers_lease_is_read_by_name_and_our_own_is_held_beside_it() -> None:
+    group = "coordination.k8s.io"
+    assert set(rights(made_roles(["capacity"]).kube_system)) == {
+        (group, "leases", "get", "cluster-autoscaler"),
+        (group, "leases", "create", ""),
+        (group, "leases", "get", "sluice"),
+        (group, "leases", "patch", "sluice"),
+    }
 
 
 @pytest.mark.accept("S6")

@@ -49,10 +49,12 @@ def test_secrets_are_read_one_by_one_in_declared_namespaces_only() -> None:
     assert all(rule.verbs == ("get",) and rule.where is Where.SECRET_NAMESPACES for rule in rules)
 
 
-def test_kube_system_is_entered_by_name_only() -> None:
+def test_kube_system_is_entered_by_name_only_but_for_new_leases() -> None:
     rules = [rule for rule in KUBE_RULES if rule.where is Where.KUBE_SYSTEM]
     assert rules
-    assert all(rule.resource_names and rule.verbs == ("get",) for rule in rules)
+    assert all(rule.resources == ("leases",) for rule in rules)
+    assert all(rule.resource_names or rule.verbs == ("create",) for rule in rules)
+    assert all(rule.resource_names == ("sluice",) for rule in rules if "patch" in rule.verbs)
 
 
 def test_kinds_of_ours_are_named_as_they_are_served() -> None:

@@ -1,5 +1,6 @@
 """What is free on nodes that are there, and which machines are on their way."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def test_pods_that_are_bound_or_nominated_take_room_and_ended_ones_do_not() -> N
     [
         {"ready": False},
         {"unschedulable": True},
-        {"taints": [{"key": keys.REMOVING, "effect": "NoSchedule"}]},
+        {"taints": [{"key": keys.REMOVING, "value": "Interrupted", "effect": "NoSchedule"}]},
     ],
     ids=str,
 )
@@ -71,3 +72,18 @@ def test_a_ready_node_whose_gpu_has_not_appeared_is_on_its_way() -> None:
     group = seen.group("i-1", node=cloud.NodeTemplate(resources={keys.GPU_RESOURCE: 4}))
     assert supply.on_the_way(seen.snapshot(groups=(group,), nodes=[seen.node()]), group) == 1
     assert supply.on_the_way(seen.snapshot(groups=(group,), nodes=[seen.node(gpus=4)]), group) == 0
+
+
+def test_a_node_that_is_marked_as_idle_is_room_for_pods_that_come_meanwhile() -> None:
+    marked = seen.node(taints=[{"key": keys.REMOVING, "value": "Idle", "effect": "NoSchedule"}])
+    (room,) = supply.rooms(seen.snapshot(nodes=[marked]))
+    assert (room.free["cpu"], room.taints) == (3920, ())
+
+
+def test_a_machine_that_ends_is_neither_room_nor_in_the_way_of_one_that_comes() -> None:
+    ending = cloud.Instance(id=cloud.InstanceId("i-1"), zone="a", lifecycle=cloud.Lifecycle.LEAVING)
+    group = dataclasses.replace(seen.group(desired=1), instances=(ending,))
+    snapshot = seen.snapshot(groups=(group,), nodes=[seen.node(instance="i-1")])
+    (room,) = supply.rooms(snapshot)
+    assert room.free == {}
+    assert supply.on_the_way(snapshot, group) == 1
