@@ -28,6 +28,10 @@ $(READY): requirements-dev.txt
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.txt
 	@touch $@
 
+.PHONY: demo
+demo: $(READY) ## A day of work on the production stack, simulated: machines, waits, cost and decisions (two minutes)
+	@$(BIN)/python -m autoscaler simulate --stack stacks/Pulumi.prod.yaml --trace examples/day.yaml
+
 .PHONY: test
 test: $(READY) ## Lint, types, layers and all tests that need no real parts (two minutes)
 	@$(MAKE) -j2 --output-sync=target check unit

@@ -1,13 +1,19 @@
-"""The command line. It parses, calls one thing and prints; it must not decide anything."""
+"""The command line. It parses, calls one thing and prints; it must not decide anything.
+
+Each command imports what it needs: whoever asks for an explanation should not wait for what the runtime needs.
+"""
 
 import argparse
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 from autoscaler.api import crds, manifests, policies, resources, version
+from autoscaler.api.policies import writers
 from autoscaler.kube import objects
-from autoscaler.runtime import assembly, explain, run, settings
+from autoscaler.runtime import settings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,8 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(arguments)
         case "explain":
             return _explain(arguments)
+        case "simulate":
+            return _simulate(arguments)
         case "policies":
-            print(manifests.dump(policies.manifests()), end="")
+            print(manifests.dump(policies.manifests(_account(arguments.runtime_account))), end="")
         case _:
             print(version.VERSION)
     return 0
@@ -35,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         help="run the controllers",
         description="Run the controllers until SIGTERM. A flag may be given as the environment variable in brackets.",
     )
-    settings.add_arguments(run_command, assembly.CONTROLLERS)
+    settings.add_arguments(run_command, settings.CONTROLLERS)
     explain_command = commands.add_parser(
         "explain",
         help="say why a pod waits, and what every node group says to it",
@@ -45,6 +53,14 @@ def _parser() -> argparse.ArgumentParser:
     explain_command.add_argument("name", metavar="NAMESPACE/NAME", help="which one")
     explain_command.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
     explain_command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
+    simulate_command = commands.add_parser(
+        "simulate",
+        help="play a day of work on a stack, and say what it costs and how long work waits",
+        description="Play a day of work on a stack, with the real controllers on a simulated cluster and cloud.",
+    )
+    simulate_command.add_argument("--stack", type=Path, required=True, help="such as stacks/Pulumi.prod.yaml")
+    simulate_command.add_argument("--trace", type=Path, required=True, help="the day: such as examples/day.yaml")
+    simulate_command.add_argument("--cluster", help="the cluster's key in the stack; default: the only one")
     crds_command = commands.add_parser(
         "crds",
         help="print the custom resource definitions as YAML",
@@ -53,18 +69,26 @@ def _parser() -> argparse.ArgumentParser:
     crds_command.add_argument(
         "--kind", choices=crds.names(), metavar="KIND", help=f"only this kind: {', '.join(crds.names())}"
     )
-    commands.add_parser(
+    policies_command = commands.add_parser(
         "policies",
         help="print the admission policies as YAML",
         description="Print the admission policies as YAML. The custom resource definitions must be there first.",
+    )
+    policies_command.add_argument(
+        "--runtime-account",
+        metavar="NAMESPACE/NAME",
+        help="the runtime's ServiceAccount, which alone may create Workloads and delete Instances; "
+        "without it, the policies about that are left out",
     )
     commands.add_parser("version", help="print the version")
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from autoscaler.runtime import assembly, run  # noqa: PLC0415  # see above
+
     try:
-        chosen = settings.read(arguments, assembly.CONTROLLERS)
+        chosen = settings.read(arguments, settings.CONTROLLERS)
     except settings.SettingsError as error:
         print(f"cannot run:\n{error}", file=sys.stderr)
         return 2
@@ -72,6 +96,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
+    from autoscaler.runtime import explain  # noqa: PLC0415  # see above
+
     namespace, _, name = arguments.name.partition("/")
     if not namespace or not name or "/" in name:
         print(f"{arguments.name!r} must be NAMESPACE/NAME", file=sys.stderr)
@@ -82,6 +108,26 @@ def _explain(arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    from autoscaler.rehearsal import command as rehearsal  # noqa: PLC0415  # see above
+
+    say = partial(print, flush=True)
+    try:
+        seconds = rehearsal.simulate(arguments.stack, arguments.trace, arguments.cluster, say)
+    except rehearsal.SimulateError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"\nThe day took {seconds:.0f} s to play.", file=sys.stderr)
+    return 0
+
+
+def _account(given: str | None) -> str | None:
+    if given is None:
+        return None
+    namespace, _, name = given.partition("/")
+    return writers.account_user(namespace, name)
 
 
 def _crds(kind: str | None) -> list[manifests.Manifest]:

@@ -1,12 +1,13 @@
-"""What can be done with a stack's file without the engine: check it, show its node groups, describe what it may say."""
+"""What can be done with a stack's file without the engine: check it, show what it makes, describe what it may say."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from autoscaler.api import manifests
 from autoscaler.api.node_groups import NodeGroups
-from components import grid, loading
+from components import declarations, grid, loading
 from components.config import problems, reading, reference
 
 
@@ -19,6 +20,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _check(arguments.file)
             case "nodegroups":
                 print(_node_groups(arguments.file, arguments.cluster, arguments.format))
+            case "objects":
+                print(_objects(arguments.file, arguments.cluster), end="")
             case "schema":
                 print(reference.editors_schema(), end="")
             case _:
@@ -47,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
         default="json",
         help="json: one cluster, for simulations; markdown: all of them, for people (default %(default)s)",
     )
+    objects = commands.add_parser("objects", help="show the objects that a stack declares in its cluster, as YAML")
+    objects.add_argument("file", type=Path, metavar="FILE", help="such as stacks/Pulumi.dev.yaml")
+    objects.add_argument("--cluster", help="the cluster's key; default: the only one")
     commands.add_parser("schema", help="print the JSON schema of a stack's file, for editors")
     commands.add_parser("reference", help="print the page that describes every key")
     return parser
@@ -75,6 +81,13 @@ def _node_groups(file: Path, cluster: str | None, form: str) -> str:
     key = _chosen(loaded, cluster)
     name = loaded.stack.cluster_name(key)
     return NodeGroups(cluster=name, region=loaded.stack.region, groups=loaded.grids[key].groups).to_json()
+
+
+def _objects(file: Path, cluster: str | None) -> str:
+    loaded = loading.load(reading.of_file(file))
+    key = _chosen(loaded, cluster)
+    config, region = loaded.stack.config.clusters[key], loaded.stack.region
+    return manifests.dump(declarations.objects(config, region, loaded.grids[key]))
 
 
 def _chosen(loaded: loading.Loaded, cluster: str | None) -> str:

@@ -10,8 +10,10 @@ from pulumi_kubernetes.admissionregistration import v1
 
 from autoscaler.api import policies
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.policies import writers
 from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
 from components import kube
+from components.config.autoscaler import Autoscaler
 
 _RESOURCES: Final[Mapping[str, Callable[..., pulumi.Resource]]] = {
     "ValidatingAdmissionPolicy": v1.ValidatingAdmissionPolicy,
@@ -27,6 +29,8 @@ class AdmissionPoliciesArgs:
 
     provider: k8s.Provider
     policies: Sequence[ValidatingPolicy | MutatingPolicy] = policies.POLICIES
+    runtime: Autoscaler | None = None
+    """Whose ServiceAccount alone may do what only the runtime may; None leaves the policies about that out."""
     after: Sequence[pulumi.Resource] = ()
     """The custom resource definitions. A component's dependencies do not reach its children, so each child has them."""
 
@@ -37,7 +41,7 @@ class AdmissionPolicies(pulumi.ComponentResource):
     def __init__(self, name: str, args: AdmissionPoliciesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:AdmissionPolicies", name, None, opts)
         self.made: list[pulumi.Resource] = []
-        for policy in args.policies:
+        for policy in (*args.policies, *_about_the_runtime(args.runtime)):
             made, binding = policy.manifests()
             resource = self._add(f"{name}.{policy.name}", made, args.provider, after=args.after)
             bound = self._add(f"{name}.{policy.name}.binding", binding, args.provider, after=[resource])
@@ -50,3 +54,9 @@ class AdmissionPolicies(pulumi.ComponentResource):
         opts = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=[*after])
         kind = _RESOURCES[manifest["kind"]]
         return kube.make(kind, name, opts, metadata=manifest["metadata"], spec=manifest["spec"])
+
+
+def _about_the_runtime(config: Autoscaler | None) -> Sequence[ValidatingPolicy]:
+    if config is None:
+        return ()
+    return writers.policies(writers.account_user(config.namespace, config.service_account_name))

@@ -145,7 +145,9 @@ class CustomResources(pulumi.ComponentResource):
         self, key: str, spec: Manifest, drain_seconds: int, *, after: Sequence[pulumi.Resource]
     ) -> pulumi.Resource:
         delete = f"{specs.removal_seconds(drain_seconds)}s"
-        return self._add("InstancePool", key, spec, after=after, timeouts=pulumi.CustomTimeouts(delete=delete))
+        labels = specs.pool_labels(self._args.config, key, spec)
+        timeouts = pulumi.CustomTimeouts(delete=delete)
+        return self._add("InstancePool", key, spec, labels=labels, after=after, timeouts=timeouts)
 
     def _add_all(
         self,

@@ -303,13 +303,21 @@ class _Builder:
         }
 
     def _taints(self) -> tuple[Taint, ...]:
-        effect = TaintEffect.PREFER_NO_SCHEDULE if self.pool.instance_wide else TaintEffect.NO_SCHEDULE
+        """Return the nodes' taints: rather not here, and where the pool is somebody's, nobody else.
+
+        An exclusive pool has both, or its own scope's pods would prefer it to every other pool and to static nodes. A
+        group's tags tell one taint of a key: the last, which keeps pods away.
+        """
         reserved = Taint(key=keys.RESERVED_FOR, value=keys.RESERVED_FOR_NONE, effect=TaintEffect.NO_SCHEDULE)
         return (
             *self.pool.taints,
-            Taint(key=keys.INSTANCE_POOL, value=self.pool_name, effect=effect),
+            self._pool_taint(TaintEffect.PREFER_NO_SCHEDULE),
+            *(() if self.pool.instance_wide else (self._pool_taint(TaintEffect.NO_SCHEDULE),)),
             *((reserved,) if self.pool.ephemeral else ()),
         )
+
+    def _pool_taint(self, effect: TaintEffect) -> Taint:
+        return Taint(key=keys.INSTANCE_POOL, value=self.pool_name, effect=effect)
 
     def _resources(self, offer: InstanceTypeOffer) -> dict[str, str]:
         gpus = {keys.GPU_RESOURCE: str(offer.gpus)} if offer.gpus else {}

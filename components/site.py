@@ -214,7 +214,9 @@ class Site(pulumi.ComponentResource):
         return interruptions.Interruptions(f"{self._name}.interruptions", args, self._child)
 
     def _make_policies(self, *, after: Sequence[pulumi.Resource]) -> Sequence[pulumi.Resource]:
-        args = admission_policies.AdmissionPoliciesArgs(provider=self._access.kubernetes, after=after)
+        args = admission_policies.AdmissionPoliciesArgs(
+            provider=self._access.kubernetes, runtime=self._config.autoscaler, after=after
+        )
         return admission_policies.AdmissionPolicies(f"{self._name}.policies", args, self._child).made
 
     def _make_conveniences(self) -> None:

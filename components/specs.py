@@ -60,6 +60,12 @@ def instance_pool(pool: NodePool, groups: Sequence[NodeGroupSpec]) -> Manifest:
     return _whole(spec)
 
 
+def pool_labels(cluster: Cluster, pool: str, spec: Manifest) -> dict[str, str]:
+    """Name the one scope of a pool that is not for all, by which the admission policies know whose it is."""
+    scopes = [key for key, scope in cluster.scopes.items() if any(each.name == pool for each in scope.pools)]
+    return {keys.SCOPE: scopes[0]} if scopes and not spec.get("instanceWide", True) else {}
+
+
 def removal_seconds(drain_seconds: int) -> int:
     """Return how long the removal of a pool may take."""
     return drain_seconds + DRAIN_MARGIN_SECONDS

@@ -149,9 +149,16 @@ def excess(spec: InstancePoolSpec, active: int) -> int:
 
 
 def unpriced(spec: InstancePoolSpec, instance_type: str, known: Prices) -> str | None:
-    """Say why an instance type may not be started under a limit of money; None if it may."""
+    """Say why an instance type may not be started under a limit of money; None if it may.
+
+    Where no price is known at all, nobody reckons with money here, and the stack's budget alarm is what is left.
+    """
     limit = spec.limits.target_max_cost_per_month
-    if limit is None or (instance_type, spec.specifications.capacity_type) in known.hourly_micros:
+    if (
+        not known.hourly_micros
+        or limit is None
+        or (instance_type, spec.specifications.capacity_type) in known.hourly_micros
+    ):
         return None
     kind = spec.specifications.capacity_type
     return f"targetMaxCostPerMonth is {limit} and {instance_type} {kind} has no price: add it to the prices"

@@ -84,6 +84,8 @@ class Controller:
         )
         self._publisher = publisher.Publisher(footing, pools=self._pools, scopes=self._scopes, known=self._clouds)
         self._foreign = foreign.Foreign(footing)
+        self._wake_at: float | None = None
+        self._generations: dict[tuple[str, objects.Key], int | None] = {}
         self._experience: dict[experience.Waiting, experience.Experience] = {}
         self._learned: dict[NodeGroupKey, Mapping[str, int]] = {}
         self._unavailable: dict[NodeGroupKey, Unavailable] = {}
@@ -94,7 +96,24 @@ class Controller:
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Plan and act once; return when time alone will change the plan."""
-        del dirty
+        if dirty and not self._is_news(dirty) and self._wake_at is not None:
+            return self._wake_at
+        self._wake_at = await self._reconcile()
+        return self._wake_at
+
+    def _is_news(self, dirty: control.Dirty) -> bool:
+        """Tell whether anything changed but what we ourselves have written: status, and Instance objects."""
+        own = {POOLS.kind: self._pools, SCOPES.kind: self._scopes}
+        news = any(kind not in own and kind != bookkeeping.INSTANCES.kind for kind, _ in dirty)
+        for kind, table in own.items():
+            for key in [key for each, key in dirty if each == kind]:
+                found = table.get(key)
+                generation = found.meta.generation if found is not None else None
+                news = news or self._generations.get((kind, key)) != generation
+                self._generations[kind, key] = generation
+        return news
+
+    async def _reconcile(self) -> float | None:
         if not self._clouds.is_read() or not self._foreign.is_known:
             return None  # both wake us
         if self._foreign.who is None:

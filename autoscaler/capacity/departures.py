@@ -13,7 +13,7 @@ import structlog
 from autoscaler import control
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePool
-from autoscaler.capacity import clouds, interruptions, removal, replacing, supply
+from autoscaler.capacity import clouds, interruptions, removal, replacing, supply, work
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import events, kinds, objects, port, store, wire, writer
 
@@ -100,8 +100,8 @@ class Departures:
                 await self._set_taints(
                     node, [*node.taints, objects.NodeTaint(keys.REMOVING, supply.INTERRUPTED, "NoSchedule")]
                 )
-            work = [pod for pod in by_node.get(node.meta.key.name, ()) if removal.is_work(pod)]
-            left += sum([not await self._evict(pod) for pod in work if pod.meta.deleted_at is None])
+            staying = [pod for pod in by_node.get(node.meta.key.name, ()) if work.is_work(pod)]
+            left += sum([not await self._evict(pod) for pod in staying if pod.meta.deleted_at is None])
         return self._footing.clock.now() + AGAIN_SECONDS if left else None
 
     async def _evict(self, pod: objects.Pod) -> bool:
@@ -193,7 +193,7 @@ class Departures:
         query = {"fieldSelector": f"spec.nodeName={node}"}
         request = port.Request(method="GET", path=kinds.PODS.collection(), query=query)
         page = wire.LISTING.decode(port.required(await self._footing.api.send(request)))
-        return any(removal.is_work(objects.pod(item)) for item in page.items)
+        return any(work.is_work(objects.pod(item)) for item in page.items)
 
 
 def _is_marked(node: objects.Node, reasons: Collection[str] | None = None) -> bool:

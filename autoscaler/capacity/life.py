@@ -15,7 +15,7 @@ from typing import Final
 from autoscaler.api import keys
 from autoscaler.api.resources.base import Condition, ConditionStatus
 from autoscaler.api.resources.instances import InstanceStatus, Phase, RunningPod
-from autoscaler.capacity import accounting, removal
+from autoscaler.capacity import accounting, work
 from autoscaler.kube import objects
 
 ENDED: Final = "Ended"
@@ -181,7 +181,7 @@ def _running(before: InstanceStatus, body: Body, alive: set[str]) -> tuple[Runni
     opened = [
         _opened(before, body, pod, node)
         for pod in body.pods
-        if node is not None and pod.meta.uid not in known and pod.started_at is not None and removal.is_work(pod)
+        if node is not None and pod.meta.uid not in known and pod.started_at is not None and work.is_work(pod)
     ]
     room = max(0, RUNNING_MAX - len(kept))
     return tuple(sorted((*kept, *opened[:room]), key=lambda pod: (pod.started_at, pod.pod_uid)))
@@ -224,7 +224,7 @@ def _idle_since(before: InstanceStatus, body: Body, at: Moment, closed: Iterable
     """Return the later of the last end of work and the first time the node was ready; None while there is work."""
     if body.node is None and before.node_name is None:
         return None
-    if any(removal.is_work(pod) for pod in body.pods):
+    if any(work.is_work(pod) for pod in body.pods):
         return None
     ends = [ended for _, ended in closed]
     ends += [pod.finished_at for pod in body.pods if pod.finished_at is not None and _was_work(pod)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.capacity import accounting, budgets, offers, supply
+from autoscaler.capacity import accounting, budgets, offers, supply, work
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -55,16 +55,9 @@ class Choice:
     wake_at: float | None = None
 
 
-def is_work(pod: objects.Pod) -> bool:
-    """Tell whether a pod keeps its node: all but what ended, what every node runs, and what a node runs for itself."""
-    owner = pod.meta.controller
-    is_daemon = owner is not None and owner.kind in {"DaemonSet", "Node"}
-    return not pod.is_terminal and not is_daemon and objects.MIRROR not in pod.meta.annotations
-
-
 def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
     """Return since when each idle node of a group has been so, given what was known a moment ago."""
-    busy = {pod.node_name or pod.nominated_node for pod in snapshot.pods.values() if is_work(pod)}
+    busy = {pod.node_name or pod.nominated_node for pod in snapshot.pods.values() if work.is_work(pod)}
     written = {
         each.status.provider_id: each.status.idle_since.timestamp()
         for each in snapshot.instances

@@ -39,7 +39,7 @@ def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...
     """
     by_node = pods_by_node(snapshot.pods.values())
     useless = {node.meta.key for group in snapshot.groups for node in _unfinished(snapshot, group)}
-    useless |= {node.meta.key for node in _leaving(snapshot)}
+    useless |= {node.meta.key for node in _ending(snapshot)}
     found = []
     for node in snapshot.nodes.values():
         pods = by_node.get(node.meta.key.name, ())
@@ -89,11 +89,14 @@ def is_usable(node: objects.Node) -> bool:
     return node.ready and not node.unschedulable and INTERRUPTED not in marks
 
 
-def _leaving(snapshot: Snapshot) -> Iterable[objects.Node]:
-    for group in snapshot.groups:
-        for one in group.instances:
-            if one.lifecycle is cloud.Lifecycle.LEAVING and one.provider_id in snapshot.by_provider:
-                yield snapshot.by_provider[one.provider_id]
+def _ending(snapshot: Snapshot) -> Iterable[objects.Node]:
+    """Yield nodes whose machines are about to be gone, or that we marked and that are nobody's any more."""
+    staying = {one.provider_id for group in snapshot.groups for one in group.members}
+    leaving = {one.provider_id for group in snapshot.groups for one in group.instances} - staying
+    for node in snapshot.nodes.values():
+        is_marked = any(taint.key == keys.REMOVING for taint in node.taints)
+        if node.provider_id in leaving or (is_marked and node.provider_id not in staying):
+            yield node
 
 
 def pods_by_node(pods: Iterable[objects.Pod]) -> dict[str, list[objects.Pod]]:

@@ -91,5 +91,3 @@ _PARTS: Final[Mapping[str, Callable[[settings.Settings], dict[str, process.Regis
     WORKERS: _workers,
     CAPACITY: _capacity,
 }
-CONTROLLERS: Final = tuple(_PARTS)
-"""The names that --controllers takes."""

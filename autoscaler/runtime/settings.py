@@ -18,6 +18,8 @@ from autoscaler.api.resources import types
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"
+CONTROLLERS: Final = (permissions.WORKERS, permissions.CAPACITY)
+"""The controllers of this version, by the names that --controllers takes."""
 ALL: Final = "*"
 """Among --controllers: every controller that is not left out by a minus before its name."""
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -35,8 +35,12 @@ def test_yaml_has_no_aliases(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_policies_prints_each_with_its_binding(capsys: pytest.CaptureFixture[str]) -> None:
     command.main(["policies"])
-    kinds = [document["kind"] for document in documents(capsys.readouterr().out)]
-    assert kinds == ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
+    plain = [document["kind"] for document in documents(capsys.readouterr().out)]
+    assert plain[1::2] == [f"{kind}Binding" for kind in plain[::2]]
+    command.main(["policies", "--runtime-account", "sluice-system/sluice"])
+    made = documents(capsys.readouterr().out)
+    assert len(made) == len(plain) + 4
+    assert "system:serviceaccount:sluice-system:sluice" in str(made[len(plain) :])
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

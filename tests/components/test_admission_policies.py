@@ -3,9 +3,10 @@
 import pulumi_kubernetes as k8s
 
 from autoscaler.api import policies, version
+from autoscaler.api.policies import writers
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation
 from components import admission_policies
-from tests.components import monitor
+from tests.components import configs, monitor
 
 MUTATING = MutatingPolicy(
     name="gate.sluice.dev",
@@ -59,3 +60,27 @@ def test_the_policies_of_the_api_are_the_default() -> None:
 
     made = [one for one in monitor.run(program).made if one.type.endswith("AdmissionPolicy")]
     assert {one.inputs["metadata"]["name"] for one in made} == {policy.name for policy in policies.POLICIES}
+
+
+def test_what_only_the_runtime_may_do_is_bound_to_the_account_that_it_runs_under() -> None:
+    fields = configs.existing(
+        autoscaler={"namespace": "scaling", "serviceAccount": {"create": False, "name": "theirs"}}
+    )
+    config = configs.of_cluster(fields).stack.config.clusters["bench"].autoscaler
+
+    def program() -> None:
+        provider = k8s.Provider("plane")
+        admission_policies.AdmissionPolicies(
+            "p", admission_policies.AdmissionPoliciesArgs(provider=provider, runtime=config)
+        )
+
+    world = monitor.run(program)
+    want = writers.policies("system:serviceaccount:scaling:theirs")
+    assert len(want) == 2
+    for policy in want:
+        made, _ = policy.manifests()
+        assert world.one("AdmissionPolicy", f"p.{policy.name}").inputs["spec"] == made["spec"]
+        assert "system:serviceaccount:scaling:theirs" in made["spec"]["validations"][0]["expression"]
+        assert (
+            world.one("AdmissionPolicyBinding", f"p.{policy.name}.binding").inputs["spec"]["policyName"] == policy.name
+        )

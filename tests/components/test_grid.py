@@ -220,7 +220,10 @@ def test_an_exclusive_pool_keeps_others_away() -> None:
         scopes={"s": {"pools": [{"name": "work"}]}},
     )
     made = configs.of_cluster(fields).grids["bench"]
-    assert {str(taint.effect) for group in made.groups for taint in group.taints} == {"NoSchedule"}
+    for group in made.groups:
+        got = [(taint.key, taint.value, str(taint.effect)) for taint in group.taints]
+        assert got == [(keys.INSTANCE_POOL, "work", "PreferNoSchedule"), (keys.INSTANCE_POOL, "work", "NoSchedule")]
+        assert group.tags[f"{keys.TAG_TEMPLATE_TAINT}{keys.INSTANCE_POOL}"] == "work:NoSchedule"
 
 
 def test_one_image_cannot_serve_two_architectures() -> None:

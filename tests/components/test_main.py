@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from autoscaler.api.node_groups import NodeGroups
 from components import __main__ as command
@@ -39,6 +40,13 @@ def test_node_groups_are_printed_as_the_simulation_reads_them(file: Path, capsys
     groups = NodeGroups.model_validate_json(capsys.readouterr().out)
     assert groups.cluster == "test-bench"
     assert [group.key.zone for group in groups.groups] == ["eu-west-1a", "eu-west-1b", "eu-west-1c"]
+
+
+def test_declared_objects_are_printed_as_yaml(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["objects", str(file)]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert ("ProviderAccount", "aws") in {(each["kind"], each["metadata"]["name"]) for each in found}
+    assert ("InstancePool", "services") in {(each["kind"], each["metadata"]["name"]) for each in found}
 
 
 @pytest.mark.accept("S5")

@@ -60,9 +60,10 @@ class World:
         groups = {
             key: options.pop(key) for key in ("minimum", "maximum", "zones", "taints", "labels") if key in options
         }
-        self.cluster.create(
-            kinds.custom(resources.InstancePool), builders.resource("InstancePool", name=name, **options)
-        )
+        scope = options.pop("scope", None)
+        manifest = builders.resource("InstancePool", name=name, **options)
+        manifest["metadata"]["labels"] = {keys.SCOPE: scope} if scope else {}
+        self.cluster.create(kinds.custom(resources.InstancePool), manifest)
         for zone in groups.pop("zones", ZONES):
             for kind in types:
                 self.add_group(NodeGroupKey(pool=name, zone=zone, instance_type=kind), **groups)

@@ -138,7 +138,7 @@ async def test_the_clusters_ceilings_hold() -> None:
 async def test_a_scope_uses_its_pools_in_order_and_nobody_else_its_own() -> None:
     world = World()
     world.add_pool("common", types=("m5.xlarge",))
-    world.add_pool("own", types=("c5.2xlarge",), instanceWide=False)
+    world.add_pool("own", types=("c5.2xlarge",), instanceWide=False, scope="research")
     world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=[{"name": "own"}]))
     world.cluster.create(kinds.NAMESPACES, {"metadata": {"name": "team", "labels": {keys.SCOPE: "research"}}})
     await asyncio.sleep(2)

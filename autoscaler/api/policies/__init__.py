@@ -5,12 +5,38 @@ same rule in Python, which the simulated cluster runs; a test on the real API se
 """
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import machine_group
+from autoscaler.api.policies import (
+    daemon_sets,
+    exclusive_pools,
+    machine_group,
+    node_preference,
+    pool_tolerations,
+    writers,
+)
 from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
 
-POLICIES: tuple[ValidatingPolicy | MutatingPolicy, ...] = (machine_group.POLICY,)
+Policy = ValidatingPolicy | MutatingPolicy
+
+POLICIES: tuple[Policy, ...] = (
+    machine_group.POLICY,
+    node_preference.POLICY,
+    pool_tolerations.GRANT,
+    pool_tolerations.FOREIGN,
+    pool_tolerations.UNFOUNDED,
+    daemon_sets.POLICY,
+    exclusive_pools.UNOWNED,
+    exclusive_pools.LISTED_ELSEWHERE,
+    exclusive_pools.LISTS_ANOTHERS,
+)
+"""Those that hold whoever the runtime is."""
 
 
-def manifests() -> tuple[Manifest, ...]:
-    """Make the objects of all policies: each policy, then its binding."""
-    return tuple(manifest for policy in POLICIES for manifest in policy.manifests())
+def for_runtime(user: str) -> tuple[Policy, ...]:
+    """Return all policies, for a runtime that is this user; `writers.account_user` names a ServiceAccount's."""
+    return (*POLICIES, *writers.policies(user))
+
+
+def manifests(runtime: str | None = None) -> tuple[Manifest, ...]:
+    """Make the objects of all policies: each policy, then its binding. Without a runtime, of those that need none."""
+    chosen = POLICIES if runtime is None else for_runtime(runtime)
+    return tuple(manifest for policy in chosen for manifest in policy.manifests())

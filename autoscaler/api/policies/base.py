@@ -42,6 +42,8 @@ class Match:
     operations: tuple[Operation, ...]
     conditions: Mapping[str, str] = field(default_factory=dict)
     """CEL conditions by name, all of which must hold; a write that does not meet them is left alone."""
+    namespace_label: str | None = None
+    """Only namespaces that have this label. Of the others nothing is evaluated, so that nothing can fail there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class Param:
     name: str | None = None
     """The one object, or all of the kind."""
     namespace: str | None = None
+    label: str | None = None
+    """Of all of the kind, those only that have this label: an evaluation costs a quarter of a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +75,15 @@ class ValidatingPolicy:
     name: str
     match: Match
     validations: tuple[Validation, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """CEL expressions by name; each may use those before it."""
     param: Param | None = None
     twin: Callable[[Request], str | None]
     """The same rule in Python: why a matching write is refused, or None."""
 
     def manifests(self) -> tuple[Manifest, Manifest]:
         """Make the policy and its binding."""
-        spec = _policy_spec(self.match, self.param)
+        spec = _policy_spec(self.match, self.param, self.variables)
         spec["validations"] = [_validation(validation) for validation in self.validations]
         binding = {**_binding_spec(self.name, self.param), "validationActions": ["Deny"]}
         return (
@@ -93,14 +99,16 @@ class MutatingPolicy:
     name: str
     match: Match
     patches: tuple[str, ...]
-    """CEL expressions, each a list of JSONPatch operations."""
+    """CEL expressions, each a list of JSONPatch operations. Asked again after a change, they must have none left."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """CEL expressions by name; each may use those before it."""
     param: Param | None = None
     twin: Callable[[Request], Manifest]
     """The same change in Python: the object as it is stored."""
 
     def manifests(self) -> tuple[Manifest, Manifest]:
         """Make the policy and its binding."""
-        spec = _policy_spec(self.match, self.param)
+        spec = _policy_spec(self.match, self.param, self.variables)
         spec["reinvocationPolicy"] = "IfNeeded"
         spec["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}} for patch in self.patches]
         return (
@@ -114,32 +122,42 @@ def _manifest(kind: str, name: str, spec: Manifest) -> Manifest:
     return {"apiVersion": _API_VERSION, "kind": kind, "metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
-def _policy_spec(match: Match, param: Param | None) -> Manifest:
+def _policy_spec(match: Match, param: Param | None, variables: Mapping[str, str]) -> Manifest:
     spec: Manifest = {
         "failurePolicy": "Fail",
-        "matchConstraints": {
-            "resourceRules": [
-                {
-                    "apiGroups": [match.group],
-                    "apiVersions": [match.version],
-                    "operations": [str(operation) for operation in match.operations],
-                    "resources": list(match.resources),
-                }
-            ]
-        },
+        "matchConstraints": _constraints(match),
         "matchConditions": [
             {"name": name, "expression": expression} for name, expression in sorted(match.conditions.items())
         ],
     }
+    if variables:
+        spec["variables"] = [{"name": name, "expression": expression} for name, expression in variables.items()]
     if param:
         spec["paramKind"] = {"apiVersion": param.api_version, "kind": param.kind}
     return spec
 
 
+def _constraints(match: Match) -> Manifest:
+    rule = {
+        "apiGroups": [match.group],
+        "apiVersions": [match.version],
+        "operations": [str(operation) for operation in match.operations],
+        "resources": list(match.resources),
+    }
+    constraints: Manifest = {"resourceRules": [rule]}
+    if match.namespace_label:
+        constraints["namespaceSelector"] = _selector(match.namespace_label)
+    return constraints
+
+
+def _selector(label: str | None) -> Manifest:
+    return {"matchExpressions": [{"key": label, "operator": "Exists"}]} if label else {}
+
+
 def _binding_spec(policy: str, param: Param | None) -> Manifest:
     spec: Manifest = {"policyName": policy}
     if param:
-        reference: dict[str, Any] = {"name": param.name} if param.name else {"selector": {}}
+        reference: dict[str, Any] = {"name": param.name} if param.name else {"selector": _selector(param.label)}
         if param.namespace:
             reference["namespace"] = param.namespace
         spec["paramRef"] = {**reference, "parameterNotFoundAction": "Allow"}

@@ -23,6 +23,7 @@ class Admission:
             for name in policy.match.resources:
                 key = (policy.match.group, policy.match.version, name)
                 self._by_resource.setdefault(key, []).append(policy)
+        self._kinds = {(group, version, name.partition("/")[0]) for group, version, name in self._by_resource}
 
     def mutate(self, resource: ResourceType, subresource: str | None, request: base.Request) -> Manifest | None:
         """Return the object with all mutating policies' changes."""
@@ -53,7 +54,7 @@ class Admission:
 
     def is_asked(self, resource: ResourceType) -> bool:
         """Tell whether any policy is about a kind; most writes concern none."""
-        return any((resource.group, resource.version) == key[:2] for key in self._by_resource)
+        return (resource.group, resource.version, resource.plural) in self._kinds
 
     def _asked(self, resource: ResourceType, subresource: str | None, operation: base.Operation) -> Iterator[Policy]:
         name = f"{resource.plural}/{subresource}" if subresource else resource.plural
@@ -81,7 +82,8 @@ class Admission:
             entry = self._store.find(kind.resource, Key(param.namespace or "", param.name))
             return (entry.object,) if entry else ()
         found = self._store.collection(kind.resource).within(param.namespace)
-        return [entry.object for _, entry in sorted(found)]
+        chosen = [entry.object for _, entry in sorted(found)]
+        return [each for each in chosen if param.label is None or param.label in each["metadata"].get("labels", {})]
 
 
 def _with(request: base.Request, body: Manifest | None, param: Manifest | None) -> base.Request:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api import keys
-from autoscaler.capacity import removal
+from autoscaler.capacity import removal, work
 from autoscaler.capacity.snapshot import Snapshot
 from tests.autoscaler.capacity import seen
 
@@ -59,9 +59,9 @@ def test_a_node_is_idle_from_when_its_last_work_ended_or_it_became_ready() -> No
 
 
 def test_what_every_node_runs_is_no_work() -> None:
-    assert removal.is_work(seen.pod(node="n"))
-    assert not removal.is_work(seen.pod(node="n", owner="DaemonSet"))
-    assert not removal.is_work(seen.pod(node="n", status={"phase": "Succeeded"}))
+    assert work.is_work(seen.pod(node="n"))
+    assert not work.is_work(seen.pod(node="n", owner="DaemonSet"))
+    assert not work.is_work(seen.pod(node="n", status={"phase": "Succeeded"}))
     mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}}
-    assert not removal.is_work(seen.pod(node="n", metadata=mirror))
+    assert not work.is_work(seen.pod(node="n", metadata=mirror))
     assert keys.REMOVING.startswith("sluice.dev/")

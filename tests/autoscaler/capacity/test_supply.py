@@ -76,8 +76,10 @@ def test_a_ready_node_whose_gpu_has_not_appeared_is_on_its_way() -> None:
 
 def test_a_node_that_is_marked_as_idle_is_room_for_pods_that_come_meanwhile() -> None:
     marked = seen.node(taints=[{"key": keys.REMOVING, "value": "Idle", "effect": "NoSchedule"}])
-    (room,) = supply.rooms(seen.snapshot(nodes=[marked]))
+    (room,) = supply.rooms(seen.snapshot(nodes=[marked], groups=(seen.group("i-1"),)))
     assert (room.free["cpu"], room.taints) == (3920, ())
+    (gone,) = supply.rooms(seen.snapshot(nodes=[marked], groups=(seen.group(),)))
+    assert gone.free == {}  # its machine has ended, and only the node is still there
 
 
 def test_a_machine_that_ends_is_neither_room_nor_in_the_way_of_one_that_comes() -> None:

@@ -1,12 +1,15 @@
 """Policies on the simulated cluster: in force when installed, told who writes, evaluated with their params."""
 
+import dataclasses
 from typing import Any
 
+from autoscaler.api import keys, policies, resources
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies import base
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, served
+from tests import builders
 from tests.contract.worlds import World
 
 RUNTIME = "system:serviceaccount:sluice:runtime"
@@ -88,3 +91,46 @@ async def test_a_mutation_needs_its_param() -> None:
     made = await world.create(kinds.CONFIG_MAPS, {"metadata": {"name": "after"}})
     assert made["data"] == {"stamp": "seen default"}
     assert "data" not in await world.merge(kinds.CONFIG_MAPS, "before", {"metadata": {"labels": {"l": "1"}}})
+
+
+async def test_our_policies_about_pools_hold_in_the_simulation() -> None:
+    chosen = policies.for_runtime(RUNTIME)
+    cluster = opened(*chosen)
+    cluster.install_definitions()
+    for policy in chosen:
+        install(cluster, policy)
+    namespace = {"metadata": {"name": "work", "labels": {keys.SCOPE: "research"}}}
+    cluster.create(kinds.NAMESPACES, namespace)
+    cluster.create(served.SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": "work"}})
+    exclusive = builders.resource("InstancePool", name="gpu", instanceWide=False)
+    world = World(api=cluster.client("somebody"), namespace="work")
+    pools = kinds.custom(resources.InstancePool)
+    assert (await world.send("POST", pools.collection(), exclusive)).status == 422
+    labelled = {**exclusive, "metadata": {"name": "gpu", "labels": {keys.SCOPE: "research"}}}
+    cluster.create(pools, labelled)
+    cluster.create(kinds.custom(resources.Scope), builders.resource("Scope"))
+    second = await world.send("POST", kinds.custom(resources.Scope).collection(), builders.resource("Scope", name="b"))
+    assert (second.status, "scope research alone" in second.message) == (422, True)
+    made = await world.create(
+        kinds.PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    )
+    terms = made["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert [term["weight"] for term in terms] == [100, 12]
+    tolerated = {"key": keys.INSTANCE_POOL, "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+    assert tolerated in made["spec"]["tolerations"]
+    workload = {**builders.resource("Workload"), "metadata": {"name": "w"}}
+    path = kinds.custom(resources.Workload).collection("work")
+    assert (await world.send("POST", path, workload)).status == 422
+    assert (await World(api=cluster.client(RUNTIME), namespace="work").send("POST", path, workload)).status == 201
+
+
+async def test_params_may_be_those_with_a_label_only() -> None:
+    labelled = base.Param(api_version="v1", kind="Secret", namespace="default", label="chosen")
+    policy = dataclasses.replace(STAMP, param=labelled)
+    cluster = opened(policy)
+    install(cluster, policy)
+    world = World(api=cluster.client(), namespace="default")
+    for name, labels in (("a", {"chosen": ""}), ("b", {"other": ""}), ("c", {})):
+        await world.create(kinds.SECRETS, {"metadata": {"name": name, "labels": labels}, "data": {"word": name}})
+    made = await world.create(kinds.CONFIG_MAPS, {"metadata": {"name": "stamped"}})
+    assert made["data"] == {"stamp": "a default"}

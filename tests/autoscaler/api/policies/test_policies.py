@@ -32,9 +32,13 @@ def test_a_validating_policy_denies() -> None:
     [
         (base.Param(api_version="v1", kind="ConfigMap", name="c", namespace="n"), {"name": "c", "namespace": "n"}),
         (base.Param(api_version=version.GROUP_VERSION, kind="Scope"), {"selector": {}}),
+        (
+            base.Param(api_version=version.GROUP_VERSION, kind="InstancePool", label="l"),
+            {"selector": {"matchExpressions": [{"key": "l", "operator": "Exists"}]}},
+        ),
     ],
 )
-def test_a_param_is_one_object_or_all_of_a_kind(param: base.Param, want: dict[str, Any]) -> None:
+def test_a_param_is_one_object_or_all_of_a_kind_or_those_with_a_label(param: base.Param, want: dict[str, Any]) -> None:
     policy = base.MutatingPolicy(
         name="p",
         match=base.Match(group="", version="v1", resources=("pods",), operations=(base.Operation.CREATE,)),
@@ -45,6 +49,27 @@ def test_a_param_is_one_object_or_all_of_a_kind(param: base.Param, want: dict[st
     made, binding = policy.manifests()
     assert made["spec"]["paramKind"] == {"apiVersion": param.api_version, "kind": param.kind}
     assert binding["spec"]["paramRef"] == {**want, "parameterNotFoundAction": "Allow"}
+
+
+def test_a_policy_with_params_about_pods_cannot_fail_outside_of_scopes() -> None:
+    """A param that cannot be read denies; pods of other namespaces, the system's above all, must not depend on it."""
+    for policy in policies.POLICIES:
+        if policy.param is not None and "pods" in policy.match.resources:
+            made, _ = policy.manifests()
+            want = {"matchExpressions": [{"key": keys.SCOPE, "operator": "Exists"}]}
+            assert made["spec"]["matchConstraints"]["namespaceSelector"] == want
+
+
+def test_variables_keep_their_order() -> None:
+    policy = base.ValidatingPolicy(
+        name="p",
+        match=base.Match(group="", version="v1", resources=("pods",), operations=(base.Operation.CREATE,)),
+        variables={"second": "1", "first": "variables.second"},
+        validations=(),
+        twin=lambda _: None,
+    )
+    made, _ = policy.manifests()
+    assert [each["name"] for each in made["spec"]["variables"]] == ["second", "first"]
 
 
 @pytest.mark.accept("M8")

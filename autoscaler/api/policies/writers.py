@@ -1,0 +1,50 @@
+"""Only the runtime makes Workloads and deletes Instances, or any editor could forge quota or erase a month's account.
+
+Deleting Workloads is free, so that owners and namespaces take theirs along. An Instance has neither, and nothing but
+the runtime may delete it, an administrator included: who must, deletes the binding of this policy first.
+"""
+
+from autoscaler.api import keys, version
+from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
+
+
+def account_user(namespace: str, service_account: str) -> str:
+    """Name the user that a ServiceAccount is to the API server."""
+    return f"system:serviceaccount:{namespace}:{service_account}"
+
+
+def policies(runtime: str) -> tuple[ValidatingPolicy, ...]:
+    """Write the policies for a runtime that is this user."""
+    return (
+        _only(
+            runtime,
+            operation=Operation.CREATE,
+            plural="workloads",
+            message=f"only the runtime ({runtime}) creates Workloads, from jobs: give a Job or RayCluster the label"
+            f" {keys.QUEUE_NAME} instead",
+        ),
+        _only(
+            runtime,
+            operation=Operation.DELETE,
+            plural="instances",
+            message=f"only the runtime ({runtime}) deletes Instances, which are its account of what was used: to have"
+            " a machine removed, drain its node; to delete the account all the same, first delete the"
+            f" ValidatingAdmissionPolicyBinding {_name(Operation.DELETE, 'instances')}",
+        ),
+    )
+
+
+def _name(operation: Operation, plural: str) -> str:
+    return f"runtime-alone-{operation.lower()}s-{plural}.{version.GROUP}"
+
+
+def _only(runtime: str, *, operation: Operation, plural: str, message: str) -> ValidatingPolicy:
+    def refusal(request: Request) -> str | None:
+        return None if request.username == runtime else message
+
+    return ValidatingPolicy(
+        name=_name(operation, plural),
+        match=Match(group=version.GROUP, version=version.API_VERSION, resources=(plural,), operations=(operation,)),
+        validations=(Validation(expression=f"request.userInfo.username == '{runtime}'", message=message),),
+        twin=refusal,
+    )

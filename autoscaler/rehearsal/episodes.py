@@ -1,0 +1,249 @@
+"""What the runtime decided, from its own log and events: what belongs together becomes one episode. Pure.
+
+A burst that raises a group forty times is one decision to whoever reads about the day. Nothing is made up: an episode
+is a sum of lines that the runtime wrote.
+"""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from autoscaler.capacity import telling
+from autoscaler.capacity.model import Reason
+from autoscaler.cloud.port import Verdict
+from autoscaler.rehearsal import words
+from autoscaler.rehearsal.record import Logged, Record, Told
+
+PAUSE_SECONDS: Final = 180.0
+"""Growth or removals of a pool that are further apart are two episodes."""
+SHORTAGE_PAUSE_SECONDS: Final = 3600.0
+LIMIT_PAUSE_SECONDS: Final = 1800.0
+_LIMIT: Final = re.compile(rf"{Reason.LIMIT}: (?P<limit>[^;\[]*)")
+_BUDGET: Final = re.compile(r"(?P<kind>\w+) (?P<limit>[\d.]+).* (?P<used>[\d.]+)(?: s)? used, (?P<expected>[\d.]+)")
+_MOST: Final = re.compile(r"maxActiveInstances (?P<most>\d+) of pool (?P<pool>\S+)")
+_COST: Final = "PoolCostPerMonth"
+T = TypeVar("T", Logged, Told)
+
+
+class Kind(StrEnum):
+    """What an episode is about, the most telling first."""
+
+    SHORTAGE = "shortage"
+    BUDGET = "budget"
+    LIMIT = "limit"
+    GROWTH = "growth"
+    REMOVAL = "removal"
+    WORKERS = "workers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A decision, or several that are one: when, how large, what, and why."""
+
+    at: float
+    kind: Kind
+    size: int
+    what: str
+    why: str
+
+
+def episodes(record: Record) -> list[Episode]:
+    """Return everything that was decided, in order of time."""
+    found = itertools.chain(
+        _shortages(record), _budgets(record), _limits(record), _growth(record), _removals(record), _workers(record)
+    )
+    return sorted(found, key=lambda each: (each.at, each.kind, each.what))
+
+
+def most_telling(found: Iterable[Episode], count: int) -> list[Episode]:
+    """Choose some, in order of time: of each kind the largest in turn, so that every kind has its say."""
+    ranked = sorted(found, key=lambda one: (-one.size, one.at, one.what))
+    turns = itertools.zip_longest(*([one for one in ranked if one.kind is kind] for kind in Kind))
+    chosen = [one for turn in turns for one in turn if one is not None][:count]
+    return sorted(chosen, key=lambda one: (one.at, one.kind, one.what))
+
+
+# One kind each
+
+
+def _growth(record: Record) -> Iterator[Episode]:
+    """Tell of pools that grew; what was taken back at once, because the provider had none, does not count."""
+    changed = _done(record, "desired_set")
+    for pool, lines in _together(changed, lambda line: record.groups[line.fields["group"]].pool, PAUSE_SECONDS):
+        zones: Counter[str] = Counter()
+        for line in lines:
+            zones[_zone(record, line)] += _more(line)
+        zones = +zones
+        first, last, count = lines[0].at, lines[-1].at, zones.total()
+        if not count:
+            continue
+        yield Episode(
+            at=first,
+            kind=Kind.GROWTH,
+            size=count,
+            what=f"{words.machines(count)} of {pool} started{words.until(first, last)} ({words.counted(zones)})",
+            why=_who_waited(record, pool, first, last),
+        )
+
+
+def _who_waited(record: Record, pool: str, first: float, last: float) -> str:
+    pods = {
+        (told.namespace, told.name)
+        for told in record.told
+        if told.reason == telling.TRIGGERED
+        and first <= told.at <= last + 1
+        and any(name in told.message for name, key in record.groups.items() if key.pool == pool)
+    }
+    namespaces = Counter(namespace for namespace, _ in pods)
+    return f"no room for {words.pods(len(pods))} ({words.counted(namespaces)})"
+
+
+def _shortages(record: Record) -> Iterator[Episode]:
+    failed = [line for line in record.logs if line.event == "launch_failed"]
+    for name, lines in _together(failed, lambda line: _zone(record, line), SHORTAGE_PAUSE_SECONDS):
+        first, last = lines[0].at, lines[-1].at
+        types = sorted({record.groups[line.fields["group"]].instance_type for line in lines})
+        elsewhere = sum(
+            _more(line)
+            for line in _raised(record)
+            if first <= line.at <= last + PAUSE_SECONDS and _zone(record, line) != name
+        )
+        yield Episode(
+            at=first,
+            kind=Kind.SHORTAGE,
+            size=len(lines),
+            what=f"zone {name} passed by{words.until(first, last)}, {words.machines(elsewhere)} started in other zones",
+            why=f"the provider had no {' or '.join(types)} there, asked {len(lines)} times",
+        )
+
+
+_STATES: Final = {
+    "BudgetNearlyUsed": "is nearly used up",
+    "BudgetCommitted": "allows no more machines",
+    "BudgetSpent": "is used up: idle machines end at once",
+}
+"""What the runtime's events about budgets mean."""
+
+
+def _budgets(record: Record) -> Iterator[Episode]:
+    """Tell each state of a budget once, the first time."""
+    seen: set[tuple[str, str]] = set()
+    for told in record.told:
+        if told.reason in _STATES and (told.reason, told.name) not in seen:
+            seen.add((told.reason, told.name))
+            yield Episode(
+                at=told.at,
+                kind=Kind.BUDGET,
+                size=list(_STATES).index(told.reason),
+                what=f"the month's budget of {told.name} {_STATES[told.reason]}",
+                why=_in_words(told.message),
+            )
+
+
+def _limits(record: Record) -> Iterator[Episode]:
+    refused = [told for told in record.told if told.reason == telling.NOT_TRIGGERED and _LIMIT.search(told.message)]
+    for _, lines in _together(refused, _limit, LIMIT_PAUSE_SECONDS):
+        first, last = lines[0].at, lines[-1].at
+        pods = Counter(namespace for namespace, _ in {(line.namespace, line.name) for line in lines})
+        yield Episode(
+            at=first,
+            kind=Kind.LIMIT,
+            size=pods.total(),
+            what=f"no machine for {words.pods(pods.total())}{words.until(first, last)} ({words.counted(pods)})",
+            why=_in_words(next(found["limit"] for line in lines if (found := _LIMIT.search(line.message)))),
+        )
+
+
+def _limit(told: Told) -> str:
+    """Return a limit without its numbers, by which refusals belong together."""
+    found = _LIMIT.search(told.message)
+    return re.sub(r"\d+", "", found["limit"]) if found else ""
+
+
+def _removals(record: Record) -> Iterator[Episode]:
+    keys = {machine.id: machine.key for machine in record.machines}
+    marked = {line.fields["node"]: line for line in record.logs if line.event == "node_marked"}
+    ended = [line for line in _done(record, "machine_ended") if line.fields["instance"] in keys]
+
+    def pool_and_reason(line: Logged) -> tuple[str, str]:
+        mark = marked.get(line.fields["node"])
+        return keys[line.fields["instance"]].pool, str(mark.fields["reason"]) if mark else ""
+
+    for (pool, reason), lines in _together(ended, pool_and_reason, PAUSE_SECONDS):
+        first, last = lines[0].at, lines[-1].at
+        mark = marked.get(lines[0].fields["node"])
+        idle = words.duration(mark.at - mark.fields["idle_since"]) if mark else "a while"
+        yield Episode(
+            at=first,
+            kind=Kind.REMOVAL,
+            size=len(lines),
+            what=f"{words.machines(len(lines))} of {pool} ended{words.until(first, last)}",
+            why=f"no work on them for {idle}" + ("" if reason == "Idle" else f" ({reason})"),
+        )
+
+
+def _workers(record: Record) -> Iterator[Episode]:
+    full = [told for told in record.told if told.reason == "CapacityReached"]
+    for pool, lines in _together(full, lambda told: told.name, LIMIT_PAUSE_SECONDS):
+        yield Episode(
+            at=lines[0].at,
+            kind=Kind.WORKERS,
+            size=len(lines),
+            what=f"no more workers for the queue {pool}{words.until(lines[0].at, lines[-1].at)}",
+            why=lines[0].message,
+        )
+
+
+# What they share
+
+
+def _done(record: Record, event: str) -> list[Logged]:
+    """Return the lines of one event that tell of something that was done."""
+    return [line for line in record.logs if line.event == event and line.fields["verdict"] is not Verdict.NOT_DONE]
+
+
+def _raised(record: Record) -> list[Logged]:
+    """Return the lines that tell of a group that got more machines."""
+    return [line for line in _done(record, "desired_set") if _more(line) > 0]
+
+
+def _more(line: Logged) -> int:
+    return int(line.fields["after"]) - int(line.fields["before"])
+
+
+def _zone(record: Record, line: Logged) -> str:
+    return record.groups[line.fields["group"]].zone
+
+
+K = TypeVar("K")
+
+
+def _together(lines: Iterable[T], key: Callable[[T], K], pause_seconds: float) -> Iterator[tuple[K, list[T]]]:
+    """Part lines by a key, and where nothing happened for long."""
+    by_key: dict[K, list[list[T]]] = {}
+    for line in lines:
+        runs = by_key.setdefault(key(line), [])
+        if not runs or line.at - runs[-1][-1].at > pause_seconds:
+            runs.append([])
+        runs[-1].append(line)
+    for each, runs in by_key.items():
+        for run in runs:
+            yield each, run
+
+
+def _in_words(text: str) -> str:
+    """Say the numbers of a limit as a person would; any other text stays as it is."""
+    if most := _MOST.match(text):
+        return f"{most['pool']} may have {most['most']} machines at most"
+    found = _BUDGET.match(text)
+    if found is None:
+        return text.strip()
+    if found["kind"] == _COST:
+        shown = [f"{float(found[part]):,.2f}" for part in ("used", "expected", "limit")]
+    else:
+        shown = [f"{float(found[part]) / 3600:,.1f} h" for part in ("used", "expected", "limit")]
+    return f"{shown[0]} used and {shown[1]} expected, of {shown[2]} a month"

@@ -1,0 +1,187 @@
+"""Play a day: the real controllers on the simulated cluster and cloud, the trace's work, and a record of what came."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from autoscaler.api import keys, names
+from autoscaler.api.permissions import CAPACITY, WORKERS
+from autoscaler.capacity import controller as capacity
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import election, kinds
+from autoscaler.rehearsal import manifests, observing
+from autoscaler.rehearsal.arrivals import Arrival, arrivals
+from autoscaler.rehearsal.record import MachineLife, Record, Waits
+from autoscaler.rehearsal.stack import Stack
+from autoscaler.rehearsal.trace import DAY_SECONDS, Trace
+from autoscaler.rehearsal.world import NAMESPACE, World
+from autoscaler.runtime import controllers, leadership, process
+from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cloud.model import Obstacle
+from autoscaler.workers import controller as workers
+
+IDENTITY: Final = "sluice"
+PROGRESS_STEPS: Final = 12
+"""How often a day is told of as it goes."""
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How things stand at a moment of the day."""
+
+    at: float
+    machines: int
+    running: int
+    waiting: int
+    """Pods without a place."""
+    queued: int
+    """Jobs in all queues."""
+
+
+Report = Callable[[Progress], None]
+
+
+def play(stack: Stack, trace: Trace, report: Report) -> Record:
+    """Run a day to its end, telling how things stand as it goes."""
+    return virtual_time.run(_play(stack, trace, report), start=trace.starts_at)
+
+
+async def _play(stack: Stack, trace: Trace, report: Report) -> Record:
+    time = virtual_time.clock()
+    world = World(stack, trace, time)
+    observer = observing.Observer(world.cluster, time)
+    _hinder(world)
+    with observer.listening():
+        async with _runtime(world, stack):
+            for arrival in arrivals(trace):
+                asyncio.get_running_loop().call_later(arrival.after_seconds, _arrive, world, arrival)
+            for _ in range(PROGRESS_STEPS):
+                report(_progress(world, observer))
+                await asyncio.sleep(trace.lasts / PROGRESS_STEPS)
+            return _record(world, observer)
+
+
+def _hinder(world: World) -> None:
+    trace = world.trace
+    for shortage in trace.shortages:
+        begins = trace.starts_at + trace.after_start(shortage.begins)
+        length = (shortage.ends - shortage.begins) % DAY_SECONDS
+        for kind in shortage.instance_types or (None,):
+            world.cloud.hinder(
+                Obstacle(
+                    failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY,
+                    zone=shortage.zone,
+                    instance_type=kind,
+                    starts_at=begins,
+                    ends_at=begins + length,
+                )
+            )
+
+
+def _arrive(world: World, arrival: Arrival) -> None:
+    if arrival.is_job:
+        world.line(arrival.name).push(arrival.takes_seconds)
+        return
+    name = f"{arrival.name}-{arrival.number:04d}"
+    work = world.trace.pods[arrival.name]
+    world.create(manifests.pod(name, arrival.name, work, arrival.takes_seconds), kinds.PODS)
+
+
+@contextlib.asynccontextmanager
+async def _runtime(world: World, stack: Stack) -> AsyncGenerator[None, None]:
+    """Run one replica of the runtime, put together as `run` does, on what is simulated."""
+    api, time = world.cluster.client(IDENTITY), world.clock
+    holder = leadership.holder_of(IDENTITY, "rehearsal", "0")
+    make = leadership.elector_maker(time, namespace=NAMESPACE, identity=holder, terms=election.Terms())
+    around = process.Surroundings(
+        api=api,
+        clock=time,
+        leadership=leadership.InLoop(api, make),
+        plan=controllers.inline,
+        namespace=NAMESPACE,
+        identity=IDENTITY,
+    )
+    task = asyncio.create_task(process.Process(around, _registrations(world, stack)).run())
+    try:
+        yield
+    finally:
+        if task.done():
+            task.result()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _registrations(world: World, stack: Stack) -> dict[str, process.Registration]:
+    async def open_cloud(name: str, spec: object) -> cloud.Cloud:
+        del name, spec
+        return world.cloud.client(stack.groups.cluster)
+
+    source = random.Random(world.trace.seed)  # noqa: S311  # a simulation, not cryptography
+    build_workers = partial(
+        workers.Controller,
+        class_name=None,
+        namespace=None,
+        open_queues=lambda: world.lines,
+        suffix=lambda: "".join(source.choices(_LETTERS, k=names.POD_SUFFIX_LENGTH)),
+    )
+    build_capacity = partial(capacity.Controller, open_cloud=open_cloud, prices=world.trace.prices.prices())
+    return {
+        WORKERS: process.Registration(lease=names.worker_lease(None), build=build_workers),
+        CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, build=build_capacity),
+    }
+
+
+def _progress(world: World, observer: observing.Observer) -> Progress:
+    return Progress(
+        at=world.clock.now(),
+        machines=sum(len(group.members) for group in world.cloud.groups.values()),
+        running=observer.running,
+        waiting=observer.waiting,
+        queued=sum(len(world.line(name)) for name in world.trace.queues),
+    )
+
+
+def _record(world: World, observer: observing.Observer) -> Record:
+    machines = tuple(
+        MachineLife(
+            id=one.id,
+            key=one.key,
+            capacity_type=one.capacity_type,
+            launched_at=one.launched_at,
+            ended_at=one.ended_at,
+        )
+        for one in world.cloud.machines.values()
+    )
+    return Record(
+        starts_at=world.trace.starts_at,
+        ends_at=world.clock.now(),
+        machines=machines,
+        waits=_waits(world, observer),
+        groups={str(spec.name): spec.key for spec in world.specs.values()},
+        logs=observer.logs,
+        told=observer.told,
+        pods_by_pool=dict(observer.pods_by_pool),
+    )
+
+
+def _waits(world: World, observer: observing.Observer) -> tuple[Waits, ...]:
+    trace = world.trace
+    jobs = tuple(
+        Waits(scope=_scope(world, queue.namespace), work=name, what="jobs", waits=world.line(name).all_waits())
+        for name, queue in trace.queues.items()
+    )
+    pods = tuple(
+        Waits(scope=_scope(world, work.namespace), work=name, what="pods", waits=observer.waits(name))
+        for name, work in trace.pods.items()
+    )
+    return jobs + pods
+
+
+def _scope(world: World, namespace: str) -> str:
+    """Return the scope of a namespace; empty if it has none."""
+    return world.namespace_labels(namespace).get(keys.SCOPE, "")

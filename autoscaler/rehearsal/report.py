@@ -1,0 +1,51 @@
+"""The summary of a day, for somebody who has never seen Sluice. Pure: a record in, lines out."""
+
+import textwrap
+from typing import Final
+
+from autoscaler.rehearsal import chart, episodes, tables, words
+from autoscaler.rehearsal.record import Record
+from autoscaler.rehearsal.trace import Trace
+
+TELLING: Final = 10
+WIDTH: Final = 110
+
+
+def report(record: Record, trace: Trace) -> str:
+    """Write the summary."""
+    prices, given = trace.prices.prices(), trace.prices
+    found = episodes.episodes(record)
+    chosen = episodes.most_telling(found, TELLING)
+    note = f" ({given.note})" if given.note else ""
+    parts = [
+        [f"{_short(record, trace)}{note}."],
+        [
+            "MACHINES OVER THE DAY (a block is half an hour; the tallest of a pool is its most)",
+            *chart.chart(record),
+        ],
+        [f"POOLS{note}", *tables.pools(record, prices, given.currency)],
+        ["HOW LONG WORK WAITED until it ran", *tables.waits(record)],
+        [f"THE MOST TELLING {len(chosen)} OF {len(found)} DECISIONS, with their reasons", *_told(chosen)],
+    ]
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _short(record: Record, trace: Trace) -> str:
+    work = sum(len(each.waits) for each in record.waits)
+    most = chart.most_at_once(record.machines, record.starts_at, record.ends_at)
+    cost = tables.cost_micros(record, record.machines, trace.prices.prices())
+    started = "1 machine was" if len(record.machines) == 1 else f"{len(record.machines):,} machines were"
+    return (
+        f"{work:,} jobs and pods came. {started} started, at most {most} at once, "
+        f"for {words.money(cost, trace.prices.currency)}"
+    )
+
+
+def _told(chosen: list[episodes.Episode]) -> list[str]:
+    return [line for each in chosen for line in _lines(each)]
+
+
+def _lines(each: episodes.Episode) -> list[str]:
+    """Write a decision on one line if it fits."""
+    text = f"{each.what}. Why: {each.why}"
+    return textwrap.wrap(text, WIDTH, initial_indent=f"{words.at(each.at)}  ", subsequent_indent=" " * 7)

@@ -1,0 +1,46 @@
+"""What a stack makes, asked of the Pulumi program in a process of its own: the runtime never imports it."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.node_groups import NodeGroups
+
+CHECKOUT: Final = Path(__file__).parents[2]
+"""Where the Pulumi program is, beside the runtime."""
+TIMEOUT_SECONDS: Final = 120
+
+
+class StackError(Exception):
+    """A stack's file cannot be used; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """The node groups of one cluster, and the objects that are declared in it."""
+
+    groups: NodeGroups
+    objects: tuple[Manifest, ...]
+
+
+def read(file: Path, cluster: str | None = None) -> Stack:
+    """Evaluate a stack's file as `pulumi up` would, without making anything."""
+    chosen = [str(file.resolve()), *(() if cluster is None else ("--cluster", cluster))]
+    groups = NodeGroups.model_validate_json(_ask("nodegroups", *chosen))
+    return Stack(groups=groups, objects=tuple(yaml.safe_load_all(_ask("objects", *chosen))))
+
+
+def _ask(*arguments: str) -> str:
+    asked = [sys.executable, "-m", "components", *arguments]
+    try:
+        done = subprocess.run(asked, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise StackError(f"python -m components {' '.join(arguments)} took more than {TIMEOUT_SECONDS} s") from error
+    if done.returncode:
+        raise StackError(done.stderr.strip() or f"python -m components {' '.join(arguments)} failed: run it by hand")
+    return done.stdout

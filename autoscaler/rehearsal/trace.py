@@ -1,0 +1,179 @@
+"""A trace: the work of a day, what goes wrong in the cloud, and what machines cost. Data only, read from YAML.
+
+It must not say anything about pools or limits: those are the stack's.
+"""
+
+import re
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+import pydantic
+import yaml
+from pydantic import ConfigDict, Field
+
+from autoscaler.api.resources.base import Model
+from autoscaler.api.resources.pools import CapacityType, InstanceTypeName, PoolName, ZoneName
+from autoscaler.api.resources.types import Count, DnsLabel, Labels, Quantities, Seconds
+from autoscaler.cloud.prices import Prices
+from autoscaler.simulation import kubelet
+
+DAY_SECONDS: Final = 86_400
+MICROS: Final = 1_000_000
+_TIME: Final = re.compile(r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])")
+
+
+class TraceError(Exception):
+    """A trace cannot be used; the message says where it is wrong."""
+
+
+def _seconds(given: object) -> object:
+    return kubelet.duration(given) if isinstance(given, str) else given
+
+
+def _time_of_day(given: object) -> object:
+    found = _TIME.fullmatch(given) if isinstance(given, str) else None
+    if found is None:
+        raise ValueError("must be a time of day in quotes, such as '07:30'")
+    return int(found["hour"]) * 3600 + int(found["minute"]) * 60
+
+
+Duration = Annotated[float, pydantic.BeforeValidator(_seconds), Field(gt=0)]
+"""Such as 90s or 1h30m."""
+TimeOfDay = Annotated[int, pydantic.BeforeValidator(_time_of_day)]
+"""Such as '07:30'; one before the time at which the day starts is on the next date."""
+
+
+class Part(Model):
+    """A part of a trace. Nothing is ignored: a misspelt key would be work that never comes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Wave(Part):
+    """Work that arrives evenly, at random moments, between two times of day."""
+
+    begins: Annotated[TimeOfDay, Field(alias="from")]
+    ends: Annotated[TimeOfDay, Field(alias="to")]
+    count: Count
+
+
+class Work(Part):
+    """What jobs or pods of one kind need, how long each takes, and when they come."""
+
+    namespace: DnsLabel
+    requests: Quantities
+    """What one pod asks for."""
+    takes: tuple[Duration, Duration]
+    """The shortest and the longest."""
+    arrive: tuple[Wave, ...] = ()
+    node_selector: Labels = Field(default_factory=dict)
+    tolerations: tuple[dict[str, str], ...] = ()
+
+    @pydantic.field_validator("takes")
+    @classmethod
+    def _ordered(cls, takes: tuple[float, float]) -> tuple[float, float]:
+        if takes[0] > takes[1]:
+            raise ValueError("the shortest must not be longer than the longest")
+        return takes
+
+
+class Queue(Work):
+    """Jobs in a queue, and the WorkerPool that makes workers for them."""
+
+    pool_capacity: Count
+    """The most workers at once."""
+    interval: str = "00:00:10"
+    """How often the queue's length is read."""
+    idle_timeout_minutes: Annotated[int, Field(ge=1)] = 2
+    """After so long without a job, a worker ends."""
+
+
+class Shortage(Part):
+    """A time in which the provider has no machines of these types in a zone."""
+
+    zone: ZoneName
+    instance_types: tuple[InstanceTypeName, ...] = ()
+    """None named: of any type."""
+    begins: Annotated[TimeOfDay, Field(alias="from")]
+    ends: Annotated[TimeOfDay, Field(alias="to")]
+
+
+class PriceList(Part):
+    """What machines cost an hour."""
+
+    currency: str
+    note: str = ""
+    """Where the numbers come from; printed beside every sum."""
+    hourly: dict[InstanceTypeName, dict[CapacityType, Decimal]] = Field(default_factory=dict)
+
+    def prices(self) -> Prices:
+        """Return them as the runtime knows prices."""
+        return Prices(
+            hourly_micros={
+                (kind, capacity): int(price * MICROS)
+                for kind, by_capacity in self.hourly.items()
+                for capacity, price in by_capacity.items()
+            }
+        )
+
+
+class Trace(Part):
+    """A day, or a part of one."""
+
+    starts: datetime
+    """When it starts, such as 2026-06-30T06:00:00Z."""
+    lasts: Annotated[Duration, Field(le=DAY_SECONDS)] = float(DAY_SECONDS)
+    """How long it goes on, 24h at most."""
+    seed: int = 0
+    """Decides all that is random: the same seed, the same day."""
+    boot_seconds: Annotated[float, Field(gt=0)] = 45.0
+    """From a machine's launch until its node joins."""
+    seconds_used_this_month: dict[PoolName, Seconds] = Field(default_factory=dict)
+    """What machines of pools have used before this day began."""
+    queues: dict[DnsLabel, Queue] = Field(default_factory=dict)
+    pods: dict[DnsLabel, Work] = Field(default_factory=dict)
+    shortages: tuple[Shortage, ...] = ()
+    prices: PriceList
+
+    @pydantic.model_validator(mode="after")
+    def _checked(self) -> Self:
+        if self.starts.utcoffset() is None:
+            raise ValueError("starts: must say its zone, such as 2026-06-30T06:00:00Z")
+        if twice := sorted(self.queues.keys() & self.pods.keys()):
+            raise ValueError(f"{twice[0]} is both a queue and a kind of pods: give one of them another name")
+        return self
+
+    @property
+    def starts_at(self) -> float:
+        """When it starts, in seconds since the epoch."""
+        return self.starts.timestamp()
+
+    def work(self) -> dict[str, Work]:
+        """Return all kinds of work by name."""
+        return {**self.queues, **self.pods}
+
+    def after_start(self, time_of_day: int) -> float:
+        """Return how many seconds after the start a time of day is."""
+        return float((time_of_day - int(self.starts_at)) % DAY_SECONDS)
+
+
+def read(file: Path) -> Trace:
+    """Read a trace; raise TraceError with everything that is wrong."""
+    try:
+        return parse(yaml.safe_load(file.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError) as error:
+        raise TraceError(f"the trace {file} cannot be read: {error}") from error
+
+
+def parse(given: Any) -> Trace:  # noqa: ANN401  # whatever YAML holds
+    """Check a trace; raise TraceError with everything that is wrong."""
+    try:
+        return Trace.model_validate(given)
+    except pydantic.ValidationError as error:
+        lines = (
+            f"  {'.'.join(map(str, each['loc']))}: {each['msg']}".replace(": Value error, ", ": ")
+            for each in error.errors()
+        )
+        raise TraceError("\n".join(["the trace is wrong:", *lines])) from error

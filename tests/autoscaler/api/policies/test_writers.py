@@ -1,0 +1,39 @@
+"""Only the runtime's own ServiceAccount creates Workloads and deletes Instances."""
+
+import pytest
+
+from autoscaler.api import policies
+from autoscaler.api.policies import base, writers
+
+RUNTIME = writers.account_user("sluice-system", "sluice")
+
+
+@pytest.mark.parametrize("username", ["", "admin", "system:serviceaccount:kube-system:generic-garbage-collector"])
+def test_others_are_told_who_may_and_what_to_do(username: str) -> None:
+    for policy in writers.policies(RUNTIME):
+        why = policy.twin(base.Request(operation=policy.match.operations[0], object=None, username=username))
+        assert RUNTIME in (why or "")
+        assert ": " in (why or "")
+
+
+def test_the_runtime_may() -> None:
+    for policy in writers.policies(RUNTIME):
+        request = base.Request(operation=policy.match.operations[0], object=None, username=RUNTIME)
+        assert policy.twin(request) is None
+
+
+def test_the_two_writes_are_those_that_could_forge_quota_or_erase_an_account() -> None:
+    got = {(policy.match.resources, policy.match.operations) for policy in writers.policies(RUNTIME)}
+    assert got == {(("workloads",), (base.Operation.CREATE,)), (("instances",), (base.Operation.DELETE,))}
+
+
+def test_a_refusal_names_the_binding_that_an_administrator_would_delete() -> None:
+    (policy,) = (each for each in writers.policies(RUNTIME) if each.match.resources == ("instances",))
+    _, binding = policy.manifests()
+    assert binding["metadata"]["name"] in policy.validations[0].message
+
+
+def test_all_policies_have_names_of_their_own() -> None:
+    names = [policy.name for policy in policies.for_runtime(RUNTIME)]
+    assert len(set(names)) == len(names) == len(policies.POLICIES) + 2
+    assert len(policies.manifests(RUNTIME)) == 2 * len(names)

@@ -1,0 +1,54 @@
+"""A small day, of which a test changes what matters."""
+
+from typing import Any
+
+from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.pools import CapacityType
+from autoscaler.cloud.port import Verdict
+from autoscaler.rehearsal.record import Logged, MachineLife, Record, Told, Wait, Waits
+
+START = 1_782_799_200.0
+"""2026-06-30T06:00:00Z."""
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+def key(pool: str = "spot", zone: str = "a", kind: str = "m7i.4xlarge") -> NodeGroupKey:
+    return NodeGroupKey(pool=pool, zone=zone, instance_type=kind)
+
+
+GROUPS = {f"{pool}.{zone}": key(pool, zone) for pool in ("spot", "gpu") for zone in ("a", "b")}
+
+
+def machine(name: str, begins: float, ends: float | None = None, *, group: str = "spot.a") -> MachineLife:
+    """Make a machine that lives between two moments, in seconds after the start."""
+    return MachineLife(
+        id=name,
+        key=GROUPS[group],
+        capacity_type=CapacityType.SPOT,
+        launched_at=START + begins,
+        ended_at=None if ends is None else START + ends,
+    )
+
+
+def waits(*seconds: float | None, scope: str = "builds", work: str = "compile") -> Waits:
+    """Make waits of so many seconds; None: it still waits."""
+    made = (Wait(came_at=START, began_at=None if one is None else START + one) for one in seconds)
+    return Waits(scope=scope, work=work, what="jobs", waits=tuple(made))
+
+
+def logged(event: str, seconds: float, **fields: Any) -> Logged:
+    return Logged(at=START + seconds, event=event, fields=fields)
+
+
+def desired(seconds: float, group: str, before: int, after: int, verdict: Verdict = Verdict.LANDED) -> Logged:
+    return logged("desired_set", seconds, group=group, before=before, after=after, verdict=verdict)
+
+
+def told(reason: str, seconds: float, message: str, *, name: str = "compile-1", namespace: str = "builds") -> Told:
+    return Told(at=START + seconds, reason=reason, message=message, kind="Pod", namespace=namespace, name=name)
+
+
+def record(**fields: Any) -> Record:
+    empty: dict[str, Any] = {"starts_at": START, "ends_at": START + DAY, "machines": (), "waits": (), "groups": GROUPS}
+    return Record(**{**empty, **fields})

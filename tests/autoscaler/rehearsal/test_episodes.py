@@ -1,0 +1,117 @@
+"""What the runtime wrote becomes a few decisions: what belongs together is one, and nothing is made up."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.cloud.port import Verdict
+from autoscaler.rehearsal import episodes
+from autoscaler.rehearsal.episodes import Episode, Kind
+from autoscaler.rehearsal.record import Record, Told
+from tests.autoscaler.rehearsal import records
+from tests.autoscaler.rehearsal.records import desired, logged, told
+
+
+def only(record: Record, kind: Kind) -> list[tuple[str, str]]:
+    return [(one.what, one.why) for one in episodes.episodes(record) if one.kind is kind]
+
+
+def test_a_burst_is_one_decision_and_a_later_one_another() -> None:
+    logs = (desired(0, "spot.a", 0, 2), desired(60, "spot.b", 0, 3), desired(2000, "spot.a", 2, 3))
+    pods = (
+        told("TriggeredScaleUp", 0, "pod triggered scale-up: [{spot.a 0->2 (max: 20)}]"),
+        told("TriggeredScaleUp", 60, "pod triggered scale-up: [{spot.b 0->3 (max: 20)}]", name="other"),
+    )
+    want = [
+        ("5 machines of spot started until 06:01 (a 2, b 3)", "no room for 2 pods (builds 2)"),
+        ("1 machine of spot started (a 1)", "no room for 0 pods ()"),
+    ]
+    assert only(records.record(logs=logs, told=pods), Kind.GROWTH) == want
+
+
+def test_what_was_taken_back_or_not_done_did_not_grow() -> None:
+    logs = (
+        desired(0, "spot.a", 0, 2),
+        desired(5, "spot.a", 2, 0),
+        desired(6, "spot.b", 0, 2, verdict=Verdict.NOT_DONE),
+    )
+    assert only(records.record(logs=logs), Kind.GROWTH) == []
+
+
+def test_a_zone_that_gave_nothing_is_not_among_those_that_grew() -> None:
+    logs = (desired(0, "spot.a", 0, 2), desired(5, "spot.a", 2, 0), desired(6, "spot.b", 0, 2))
+    assert [what for what, _ in only(records.record(logs=logs), Kind.GROWTH)] == ["2 machines of spot started (b 2)"]
+
+
+def test_a_shortage_names_zone_types_and_what_was_started_elsewhere() -> None:
+    logs = (
+        logged("launch_failed", 0, group="spot.a", reason="InsufficientCapacity"),
+        desired(1, "spot.b", 0, 4),
+        logged("launch_failed", 600, group="spot.a", reason="InsufficientCapacity"),
+    )
+    want = [
+        (
+            "zone a passed by until 06:10, 4 machines started in other zones",
+            "the provider had no m7i.4xlarge there, asked 2 times",
+        )
+    ]
+    assert only(records.record(logs=logs), Kind.SHORTAGE) == want
+
+
+def test_a_budget_is_told_once_for_each_state_in_machine_hours() -> None:
+    text = "PoolSecondsPerMonth 7200 s of pool gpu: 3600 s used, 1800 s expected, one more takes 7505 s"
+    events = [told(reason, 0, text, name="gpu") for reason in ("BudgetCommitted", "BudgetCommitted", "BudgetSpent")]
+    numbers = "1.0 h used and 0.5 h expected, of 2.0 h a month"
+    want = [
+        ("the month's budget of gpu allows no more machines", numbers),
+        ("the month's budget of gpu is used up: idle machines end at once", numbers),
+    ]
+    assert only(records.record(told=tuple(events)), Kind.BUDGET) == want
+
+
+def test_pods_that_a_limit_leaves_waiting_are_counted_together() -> None:
+    def refused(name: str, after: float, used: int) -> Told:
+        why = f"LimitReached: maxActiveInstances {used} of pool spot (wants 1, has 0) [spot/a/m7i.4xlarge]"
+        return told("NotTriggerScaleUp", after, f"pod didn't trigger scale-up: 3 {why}; 1 AtMaximum", name=name)
+
+    events = (refused("x", 0, 60), refused("y", 30, 60), refused("x", 90, 60))
+    want = [("no machine for 2 pods until 06:01 (builds 2)", "spot may have 60 machines at most")]
+    assert only(records.record(told=events), Kind.LIMIT) == want
+
+
+def test_removals_say_for_how_long_there_was_no_work() -> None:
+    logs = (
+        logged("node_marked", 1000, node="n", reason="Idle", idle_since=records.START + 700),
+        logged("machine_ended", 1005, node="n", instance="i", verdict=Verdict.LANDED),
+        logged("machine_ended", 1006, node="m", instance="nobody's", verdict=Verdict.LANDED),
+    )
+    record = records.record(logs=logs, machines=(records.machine("i", 0, 1005),))
+    assert only(record, Kind.REMOVAL) == [("1 machine of spot ended", "no work on them for 5 min")]
+
+
+def test_workers_at_their_most_are_told_as_the_pool_was() -> None:
+    event = told("CapacityReached", 0, "the pool may have 20 workers, and 3 jobs have no worker", name="reports")
+    want = [("no more workers for the queue reports", event.message)]
+    assert only(records.record(told=(event,)), Kind.WORKERS) == want
+
+
+def episode(at: int, kind: Kind, size: int) -> Episode:
+    return Episode(at=float(at), kind=kind, size=size, what=f"{at} {kind} {size}", why="")
+
+
+EPISODES = st.lists(st.builds(episode, st.integers(0, 99), st.sampled_from(Kind), st.integers(0, 9)), max_size=30)
+
+
+@given(EPISODES, st.integers(0, 12))
+def test_every_kind_has_its_say_before_any_has_a_second(found: list[Episode], count: int) -> None:
+    chosen = episodes.most_telling(found, count)
+    assert len(chosen) == min(count, len(found))
+    assert [one.at for one in chosen] == sorted(one.at for one in chosen)
+    said = {kind: sum(one.kind is kind for one in chosen) for kind in Kind}
+    for kind in {one.kind for one in found}:
+        left = sum(one.kind is kind for one in found) - said[kind]
+        assert left == 0 or all(other <= said[kind] + 1 for other in said.values())
+
+
+def test_of_a_kind_the_largest_is_chosen_first() -> None:
+    found = [episode(1, Kind.GROWTH, 3), episode(2, Kind.GROWTH, 9), episode(3, Kind.REMOVAL, 1)]
+    assert [one.at for one in episodes.most_telling(found, 2)] == [2.0, 3.0]

@@ -1,0 +1,101 @@
+"""The report's parts say what the record says: counts over the day, waits, and money."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.api.resources.pools import CapacityType
+from autoscaler.cloud.prices import Prices
+from autoscaler.rehearsal import chart, report, tables, trace, words
+from tests.autoscaler.rehearsal import records
+from tests.autoscaler.rehearsal.records import DAY, HOUR, START, machine
+
+PRICES = Prices(hourly_micros={("m7i.4xlarge", CapacityType.SPOT): 300_000})
+
+
+def test_the_chart_shows_each_zone_against_the_most_of_its_pool() -> None:
+    machines = (
+        machine("1", 0),
+        machine("2", 0, DAY / 2),
+        machine("3", HOUR, 2 * HOUR, group="spot.b"),
+        machine("4", 0, group="gpu.a"),
+    )
+    head, gpu, spot_a, spot_b = chart.chart(records.record(machines=machines))
+    assert head.split() == [*(f"{hour % 24:02d}" for hour in range(6, 30, 2)), "most"]
+    assert gpu.split() == ["gpu", "a", "█" * 48, "1"]
+    assert spot_a.split() == ["spot", "a", "█" * 24 + "▄" * 24, "2"]
+    assert spot_b.split() == ["b", "··▄▄" + "·" * 44, "1"]
+
+
+def test_a_machine_that_came_and_went_between_two_marks_is_seen() -> None:
+    lives = (machine("1", 60, 120), machine("2", 90, 100))
+    assert chart.most_at_once(lives, START, START + HOUR) == 2
+    assert chart.most_at_once(lives, START + HOUR, START + DAY) == 0
+
+
+@given(st.integers(1, 500), st.data())
+def test_a_taller_block_is_never_fewer(most: int, data: st.DataObject) -> None:
+    few = data.draw(st.integers(0, most))
+    many = data.draw(st.integers(few, most))
+    order = "·▁▂▃▄▅▆▇█"
+    assert order.index(chart.block(few, most)) <= order.index(chart.block(many, most))
+    assert chart.block(most, most) == "█"
+
+
+def test_pools_are_summed_up_with_what_they_cost() -> None:
+    machines = (machine("1", 0, 2 * HOUR), machine("2", HOUR, 1.5 * HOUR), machine("3", 23 * HOUR, group="gpu.a"))
+    record = records.record(machines=machines, pods_by_pool={"spot": 7})
+    rows = [line.split() for line in tables.pools(record, PRICES, "USD")]
+    assert rows[1:] == [
+        ["gpu", "spot", "1", "1", "1", "0.30", "0"],
+        ["spot", "spot", "2", "2", "2", "0.75", "7"],
+        ["all", "spot", "3", "2", "4", "1.05", "7"],
+    ]
+
+
+def test_waits_are_told_by_median_and_worst_and_who_waits_still() -> None:
+    record = records.record(waits=(records.waits(*range(1, 101)), records.waits(0, None, scope="", work="late")))
+    _, first, second = tables.waits(record)
+    assert first.split() == [
+        "compile",
+        "builds",
+        "100",
+        "jobs",
+        "50",
+        "s",
+        "1",
+        "min",
+        "35",
+        "s",
+        "1",
+        "min",
+        "40",
+        "s",
+        "none",
+    ]
+    assert second.split() == ["late", "none", "2", "jobs", "0", "s", "24", "h", "24", "h", "1"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "want"),
+    [
+        (0.4, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (95, "1 min 35 s"),
+        (725, "12 min"),
+        (3600, "1 h"),
+        (9060, "2 h 31 min"),
+    ],
+)
+def test_durations_are_written_as_people_do(seconds: float, want: str) -> None:
+    assert words.duration(seconds) == want
+
+
+def test_the_whole_is_short_and_says_where_prices_come_from() -> None:
+    day = trace.parse({"starts": "2026-06-30T06:00:00Z", "prices": {"currency": "USD", "note": "example prices"}})
+    logs = tuple(records.desired(each * 1000, "spot.a", each, each + 1) for each in range(20))
+    lines = report.report(records.record(machines=(machine("1", 0),), logs=logs), day).splitlines()
+    assert lines[0] == "0 jobs and pods came. 1 machine was started, at most 1 at once, for USD 0.00 (example prices)."
+    assert "THE MOST TELLING 10 OF 20 DECISIONS, with their reasons" in lines
+    assert len(lines) < 60

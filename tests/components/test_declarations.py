@@ -1,0 +1,37 @@
+"""Without the engine, a stack's objects are the same as with it, and a cluster takes them in their order."""
+
+from autoscaler.api import keys
+from autoscaler.api.manifests import Manifest
+from components import declarations
+from tests.components import configs, test_custom_resources
+
+
+def objects(**fields: object) -> list[Manifest]:
+    loaded = configs.of_cluster(configs.cluster(**fields))
+    config = loaded.stack.config.clusters["bench"]
+    return list(declarations.objects(config, loaded.stack.region, loaded.grids["bench"]))
+
+
+def test_they_are_those_that_the_engine_is_given() -> None:
+    made = test_custom_resources.by_kind(test_custom_resources.declare())
+    want = {key: (one.inputs["metadata"].get("namespace"), one.inputs["spec"]) for key, one in made.items()}
+    found = [each for each in objects(**test_custom_resources.OBJECTS) if each["kind"] != "Namespace"]
+    assert len(found) == len(want)
+    assert {
+        (each["kind"], each["metadata"]["name"]): (each["metadata"].get("namespace"), each["spec"]) for each in found
+    } == want
+
+
+def test_namespaces_come_first_and_say_their_scope() -> None:
+    first, second, *rest = objects(**test_custom_resources.OBJECTS)
+    assert [each["metadata"]["name"] for each in (first, second)] == ["lab", "lab-2"]
+    assert first["metadata"]["labels"][keys.SCOPE] == "research"
+    assert "Namespace" not in {each["kind"] for each in rest}
+
+
+def test_a_pool_that_is_not_for_all_says_whose_it_is() -> None:
+    pools = {"services": configs.SERVICES, "own": configs.pool(instanceWide=False), "open": configs.pool()}
+    scopes = {"lab": {"namespaces": ["lab"], "pools": [{"name": "own"}, {"name": "open"}]}}
+    found = {each["metadata"]["name"]: each["metadata"]["labels"] for each in objects(nodePools=pools, scopes=scopes)}
+    assert found["own"][keys.SCOPE] == "lab"
+    assert keys.SCOPE not in found["open"]

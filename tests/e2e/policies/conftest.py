@@ -1,0 +1,72 @@
+"""A plane of the folder's own with all our policies in force, those about the runtime's identity included."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from autoscaler.api import crds, manifests, policies, resources
+from autoscaler.kube import kinds
+from tests import builders
+from tests.e2e import waiting
+from tests.e2e.policies import ground
+from tests.e2e.policies.ground import RUNTIME, RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
+from tools.local.components import Component, Options
+from tools.local.plane import Plane
+
+COMPONENTS = frozenset(Component) - {Component.MOTO, Component.FLEET}
+
+
+@pytest.fixture(scope="session")
+def policed_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    with Plane.start(tmp_path_factory.mktemp("policed"), Options(components=COMPONENTS)) as plane:
+        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
+        served = [kinds.custom(kind).collection() for kind in resources.KINDS]
+        waiting.eventually(lambda: all(plane.api.request("GET", path).ok for path in served))
+        plane.api.create(f"{ground.CUSTOM}/instancepools", ground.unowned_pool(ground.LEGACY))
+        plane.kubectl("create", "namespace", RUNTIME_NAMESPACE)
+        plane.kubectl("create", "serviceaccount", RUNTIME_ACCOUNT, "-n", RUNTIME_NAMESPACE)
+        subject = f"--serviceaccount={RUNTIME_NAMESPACE}:{RUNTIME_ACCOUNT}"
+        plane.kubectl("create", "clusterrolebinding", "runtime", "--clusterrole=cluster-admin", subject)
+        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(policies.manifests(RUNTIME)))
+        _await_policies(plane)
+        yield plane
+
+
+@pytest.fixture
+def here(policed_plane: Plane) -> Iterator[Ground]:
+    """What a test makes, cleared away in the end."""
+    made = Ground(plane=policed_plane)
+    yield made
+    made.close()
+
+
+def _await_policies(plane: Plane) -> None:
+    """Wait until every policy answers: each comes into force by itself, seconds after it was made."""
+    made = Ground(plane=plane)
+    namespace = made.add_namespace("probe", scope="probe")
+    made.add_scope("probe", probe=1)
+    made.add_pool("probe", owner="probe")
+    made.add_pool("foreign", owner="other")
+    workload = builders.resource("Workload")
+    bad_pods = [
+        ground.pod("p", tolerations=[ground.toleration("foreign")]),
+        ground.pod("p", tolerations=[ground.toleration(None)]),
+    ]
+    bad_objects = [
+        ("instancepools", ground.unowned_pool("bad")),
+        ("scopes", ground.scope("bad", {"probe": 1})),
+        ("namespaces/default/workloads", workload),
+    ]
+
+    def are_in_force() -> bool:
+        spec = made.would_be(namespace)
+        assert "affinity" in spec
+        assert ground.toleration("probe") in spec["tolerations"]
+        assert [made.try_pod(namespace, body).status for body in bad_pods] == [422, 422]
+        query = {"dryRun": "All"}
+        for path, body in bad_objects:
+            assert plane.api.request("POST", f"{ground.CUSTOM}/{path}", body, query=query).status == 422, path
+        return True
+
+    waiting.eventually(are_in_force)
+    made.close()
