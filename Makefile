@@ -30,7 +30,7 @@ $(READY): requirements-dev.txt
 
 .PHONY: demo
 demo: $(READY) ## A day of work on the production stack, simulated: machines, waits, cost and decisions (two minutes)
-	@$(BIN)/python -m autoscaler simulate --stack stacks/Pulumi.prod.yaml --trace examples/day.yaml
+	@$(BIN)/python -m autoscaler simulate --stack stacks/Pulumi.prod.yaml --trace examples/traces/day.yaml
 
 .PHONY: test
 test: $(READY) ## Lint, types, layers and all tests that need no real parts (two minutes)

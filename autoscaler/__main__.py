@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Play a day of work on a stack, with the real controllers on a simulated cluster and cloud.",
     )
     simulate_command.add_argument("--stack", type=Path, required=True, help="such as stacks/Pulumi.prod.yaml")
-    simulate_command.add_argument("--trace", type=Path, required=True, help="the day: such as examples/day.yaml")
+    simulate_command.add_argument("--trace", type=Path, required=True, help="the day: such as examples/traces/day.yaml")
     simulate_command.add_argument("--cluster", help="the cluster's key in the stack; default: the only one")
     crds_command = commands.add_parser(
         "crds",

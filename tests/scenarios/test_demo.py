@@ -101,7 +101,7 @@ def test_the_same_trace_gives_the_same_day() -> None:
 
 def test_the_demo_fits_its_stack() -> None:
     """`make demo` takes too long for a test; what it reads must go together all the same."""
-    day = trace.read(ROOT / "examples" / "day.yaml")
+    day = trace.read(ROOT / "examples" / "traces" / "day.yaml")
     (grid,) = loading.load(reading.of_file(ROOT / "stacks" / "Pulumi.prod.yaml")).grids.values()
     assert set(day.seconds_used_this_month) <= {group.key.pool for group in grid.groups}
     assert {one.zone for one in day.shortages} <= {group.key.zone for group in grid.groups}
@@ -112,7 +112,7 @@ def test_the_demo_fits_its_stack() -> None:
 @pytest.mark.parametrize(
     ("stack_file", "trace_file", "want"),
     [
-        ("nowhere.yaml", "examples/day.yaml", "nowhere.yaml"),
+        ("nowhere.yaml", "examples/traces/day.yaml", "nowhere.yaml"),
         ("stacks/Pulumi.local.yaml", "stacks/Pulumi.local.yaml", "the trace is wrong:\n  starts: Field required"),
     ],
 )

@@ -22,6 +22,7 @@ from tools.local.plane import Plane
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _ANSWERED: Final = ("Content-Type", "Retry-After")
+CLOSING_SECONDS = 0.25
 
 
 class Moment(StrEnum):
@@ -116,6 +117,7 @@ class Gateway:
             self._up.set()
             await self._stop.wait()
             await runner.cleanup()
+        await asyncio.sleep(CLOSING_SECONDS)  # the session does not wait for its TLS connections to be closed
 
     async def _handle(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
         is_pods = request.path.endswith("/pods")
