@@ -36,8 +36,16 @@ class Bookkeeper:
         """Return all Instance objects."""
         return tuple(each.resource for each in self._table)
 
-    async def keep(self, snapshot: Snapshot) -> None:
-        """Bring the books up to date with what is seen."""
+    async def keep(self, snapshot: Snapshot) -> bool:
+        """Bring the books up to date with what is seen; False: not all could be written, and it must be done again."""
+        plan, is_written = await self._write(snapshot)
+        if plan.creates:  # an object is made without a status: it gets it now, since our own writes do not wake us
+            _, is_filled = await self._write(snapshot)
+            is_written = is_written and is_filled
+        self._is_first = False
+        return is_written
+
+    async def _write(self, snapshot: Snapshot) -> tuple[lives.Plan, bool]:
         sight = lives.Sight(
             snapshot=snapshot,
             instances=tuple(self._table),
@@ -49,20 +57,22 @@ class Bookkeeper:
         )
         plan: lives.Plan = await self._footing.plan(lives.decide, sight)
         self._clouds.ask(question.instance for question in plan.questions)
-        await asyncio.gather(
+        written = await asyncio.gather(
             *(self._create(each) for each in plan.creates), *(self._change(each) for each in plan.changes)
         )
-        self._is_first = False
+        return plan, all(written)
 
-    async def _create(self, create: lives.Create) -> None:
+    async def _create(self, create: lives.Create) -> bool:
         try:
             await self._footing.writer.create(self._target, create.manifest())
         except port.AlreadyExistsError:
-            return
+            return True
         except port.KubeError as error:
             log.warning("instance_not_recorded", instance=create.name, error=str(error))
+            return False
+        return True
 
-    async def _change(self, change: lives.Change) -> None:
+    async def _change(self, change: lives.Change) -> bool:
         only_if = writer.Precondition(uid=change.uid, resource_version=change.resource_version)
         try:
             await self._footing.writer.patch(
@@ -74,9 +84,10 @@ class Bookkeeper:
             )
         except port.KubeError as error:
             log.info("instance_not_written", instance=change.name, error=str(error))
-            return
+            return False
         for sample in change.samples:
             self._learn(change.pool, sample)
+        return True
 
     def _learn(self, pool: str, sample: life.Sample) -> None:
         key = accounting.ScopePool(sample.scope or "", pool)

@@ -67,6 +67,8 @@ class Clouds:
         self._open = open_cloud
         self._accounts: store.Table[Account] = footing.watch(ACCOUNTS, objects.custom(ProviderAccount))
         self._seen: dict[str, Seen] = {}
+        self._owners: dict[cloud.GroupName, str] = {}
+        """Which account told of each group last."""
         self._questions: set[cloud.InstanceId] = set()
         self._reopen_at: dict[str, float] = {}
         """When accounts that could not be used are tried again."""
@@ -88,14 +90,16 @@ class Clouds:
     def groups(self, accounts: Mapping[str, str]) -> tuple[cloud.NodeGroup, ...]:
         """Return all node groups, as they were last read and written; `accounts` says whose each pool is.
 
-        Two accounts may see the same groups: each group is told once, by the account that its pool names.
+        Two accounts may see the same groups: each group is told once, by the account that its pool names, and is
+        written to through that one alone.
         """
-        found: dict[cloud.GroupName, cloud.NodeGroup] = {}
+        found: dict[cloud.GroupName, tuple[str, cloud.NodeGroup]] = {}
         for name, seen in sorted(self._seen.items()):
             for group in seen.view.reading.groups.values() if seen.view.reading is not None else ():
                 if accounts.get(group.key.pool, name) == name:
-                    found.setdefault(group.name, group)
-        return tuple(found[name] for name in sorted(found))
+                    found.setdefault(group.name, (name, group))
+        self._owners = {name: account for name, (account, _) in found.items()}
+        return tuple(group for _, (_, group) in sorted(found.items()))
 
     def problem(self, account: str) -> str | None:
         """Return why an account cannot be used; None if it can."""
@@ -112,11 +116,9 @@ class Clouds:
         return self._seen[account] if account is not None else None
 
     def account_of(self, name: cloud.GroupName) -> str | None:
-        """Return the name of the account that has a group."""
-        for account, seen in self._seen.items():
-            if seen.view.reading is not None and name in seen.view.reading.groups:
-                return account
-        return None
+        """Return the name of the account that told of a group."""
+        account = self._owners.get(name)
+        return account if account in self._seen else None
 
     def ask(self, instances: Iterable[cloud.InstanceId]) -> None:
         """Have the clouds asked when these began and ended, with the next reading."""

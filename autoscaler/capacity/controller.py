@@ -41,7 +41,7 @@ from autoscaler.kube import events, kinds, objects, store
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
-"""After a launch that was not done: when the plan is made again."""
+"""After a launch or a record that was not done: when the plan is made again."""
 BOOKS_SECONDS: Final = 60.0
 """While machines run, what they use is looked at this often: a budget may be reached by time alone."""
 LAUNCH_WINDOW_SECONDS: Final = 60.0
@@ -118,7 +118,7 @@ class Controller:
             return None  # both wake us
         if self._foreign.who is None:
             await self._note_failures()
-        await self._books.keep(self._snapshot())
+        is_kept = await self._books.keep(self._snapshot())
         snapshot = self._snapshot()
         plan: decide.Plan = await self._footing.plan(decide.decide, snapshot, self._policy)
         self._learn(snapshot, plan)
@@ -131,7 +131,7 @@ class Controller:
             wakes.append(now + BOOKS_SECONDS)
         if self._foreign.who is None:
             wakes.append(await self._departures.carry_out(self._snapshot, plan.needed, self._note_useless))
-        if len(landed) < len(plan.launches):
+        if len(landed) < len(plan.launches) or not is_kept:
             wakes.append(now + AGAIN_SECONDS)
         return min((at for at in wakes if at is not None), default=None)
 

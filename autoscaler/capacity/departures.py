@@ -13,7 +13,7 @@ import structlog
 from autoscaler import control
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePool
-from autoscaler.capacity import clouds, interruptions, removal, replacing, supply, work
+from autoscaler.capacity import clouds, interruptions, lives, removal, replacing, supply, work
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import events, kinds, objects, port, store, wire, writer
 
@@ -91,8 +91,8 @@ class Departures:
 
     async def _drain(self) -> float | None:
         """Let the work of machines that will be taken away go elsewhere, before it is lost with them."""
-        doomed = {f"/{one}" for one in self._news.doomed} if self._news is not None else set()
-        nodes = [node for node in self._nodes if f"/{node.provider_id.rpartition('/')[2]}" in doomed]
+        doomed = self._news.doomed if self._news is not None else {}
+        nodes = [node for node in self._nodes if lives.instance_id(node.provider_id) in doomed]
         by_node = supply.pods_by_node(self._pods) if nodes else {}
         left = 0
         for node in nodes:

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 
 import pytest
+import structlog
 
 from autoscaler import clock
 from autoscaler.api import keys, resources
@@ -484,3 +485,33 @@ async def test_idle_machines_of_an_old_template_are_replaced_and_working_ones_wa
         (node,) = world.nodes()
         assert node["metadata"]["name"] != busy
         assert world.desired() == {str(name): 1}
+
+
+@simulated
+async def test_a_machine_that_was_recorded_says_at_once_where_it_stands() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one")
+        before: set[str] = set()
+        for _ in range(600):
+            await asyncio.sleep(0.1)
+            silent = {each["metadata"]["name"] for each in world.instances() if "phase" not in each.get("status", {})}
+            assert not silent & before
+            before = silent
+        assert world.instances()
+
+
+@simulated
+async def test_a_group_that_two_accounts_see_grows_once() -> None:
+    world = World()
+    world.cluster.create(kinds.custom(resources.ProviderAccount), builders.resource("ProviderAccount", name="aaa"))
+    world.add_pool()
+    with structlog.testing.capture_logs() as logged:
+        async with runtime(world):
+            await asyncio.sleep(5)
+            world.add_pod("one")
+            await asyncio.sleep(60)
+            assert len(world.cloud.machines) == 1
+    assert not [entry for entry in logged if entry["event"] == "launch_outdated"]  # we know what we wrote
