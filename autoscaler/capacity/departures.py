@@ -5,26 +5,24 @@ was true a moment ago: a node is marked first, and its pods are read again from 
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import structlog
 
 from autoscaler import control
-from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePool
-from autoscaler.capacity import clouds, interruptions, lives, removal, replacing, supply, work
+from autoscaler.capacity import clouds, draining, interruptions, lives, marks, removal, replacing, work
 from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.kube import events, kinds, objects, port, store, wire, writer
+from autoscaler.kube import events, kinds, objects, port, store, wire
 
 log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0
 """Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
 TICK_SECONDS: Final = 0.001
-AGAIN_SECONDS: Final = 5.0
-"""When pods that could not be evicted are asked again."""
 POOLS: Final = kinds.custom(InstancePool)
-_IDLE: Final = frozenset(str(reason) for reason in removal.Reason)
+_TAKEN_BACK: Final = frozenset(map(str, marks.Idle)) | {marks.Draining.REPLACED}
+"""Marks that are taken off where there is no reason for them any more."""
 
 
 class Departures:
@@ -43,10 +41,9 @@ class Departures:
         self._footing = footing
         self._clouds = known
         self._nodes = nodes
-        self._pods = pods
         self._pools = pools
         self._news = news
-        self._node_target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
+        self._drainer = draining.Drainer(footing, nodes=nodes, pods=pods)
         self._idle: dict[str, float] = {}
         self._marked: dict[str, float] = {}
         """Nodes that were marked for removal, and when by the clock that never goes back."""
@@ -55,7 +52,9 @@ class Departures:
         self, take: Callable[[], Snapshot], needed: frozenset[str], useless: Callable[[replacing.Replacement], None]
     ) -> float | None:
         """End what must go; return when time alone would make more go. `useless` hears of machines of no use."""
-        wakes = [await self._replace(take(), useless), await self._drain(), await self._remove(take(), needed)]
+        wakes = [await self._replace(take(), useless)]
+        drains = self._drains()
+        wakes += [await self._drainer.drain(drains), await self._remove(take(), needed, drains)]
         return min((at for at in wakes if at is not None), default=None)
 
     # Machines that are of no use, or will be gone
@@ -89,46 +88,24 @@ class Departures:
                 events.Event(regarding=regarding, type=events.EventType.WARNING, reason=each.reason, message=message)
             )
 
-    async def _drain(self) -> float | None:
-        """Let the work of machines that will be taken away go elsewhere, before it is lost with them."""
+    def _drains(self) -> tuple[draining.Drain, ...]:
+        """Return the nodes whose work should leave before it is lost with them."""
         doomed = self._news.doomed if self._news is not None else {}
         nodes = [node for node in self._nodes if lives.instance_id(node.provider_id) in doomed]
-        by_node = supply.pods_by_node(self._pods) if nodes else {}
-        left = 0
-        for node in nodes:
-            if not _is_marked(node):
-                await self._set_taints(
-                    node, [*node.taints, objects.NodeTaint(keys.REMOVING, supply.INTERRUPTED, "NoSchedule")]
-                )
-            staying = [pod for pod in by_node.get(node.meta.key.name, ()) if work.is_work(pod)]
-            left += sum([not await self._evict(pod) for pod in staying if pod.meta.deleted_at is None])
-        return self._footing.clock.now() + AGAIN_SECONDS if left else None
-
-    async def _evict(self, pod: objects.Pod) -> bool:
-        """Ask a pod to leave; False if it must be asked again. One that must not be evicted stays."""
-        if pod.meta.annotations.get(objects.SAFE_TO_EVICT) == "false":
-            return True
-        try:
-            await self._footing.writer.evict(pod.meta.key, only_if=writer.Precondition(uid=pod.meta.uid))
-        except port.TooManyRequestsError:
-            return False  # a disruption budget holds it
-        except (port.NotFoundError, port.ConflictError):
-            return True
-        except port.KubeError as error:
-            log.info("pod_not_evicted", pod=pod.meta.key, error=str(error))
-            return False
-        log.info("pod_evicted", pod=pod.meta.key, node=pod.node_name)
-        return True
+        return tuple(draining.Drain(node=node.meta.key, reason=marks.Draining.INTERRUPTED) for node in nodes)
 
     # Removals
 
-    async def _remove(self, snapshot: Snapshot, needed: frozenset[str]) -> float | None:
+    async def _remove(
+        self, snapshot: Snapshot, needed: frozenset[str], drains: tuple[draining.Drain, ...]
+    ) -> float | None:
         """Mark idle machines, end those that stayed empty, and let go of those that did not."""
         self._idle = removal.idle_since(snapshot, self._idle)
         choice = removal.choose(snapshot, self._idle, needed)
         chosen = {each.node.name: each for each in choice.removals}
         members = {one.provider_id for group in snapshot.groups for one in group.members}
-        await self._spare(chosen, members)
+        await self._spare({*chosen, *(drain.node.name for drain in drains)}, members)
+        self._marked = {name: at for name, at in self._marked.items() if name in chosen}
         for name, each in chosen.items():
             if name not in self._marked:
                 await self._mark(each)
@@ -141,42 +118,29 @@ class Departures:
     def _settled(self, name: str) -> bool:
         return self._footing.clock.monotonic() >= self._marked.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS
 
-    async def _spare(self, chosen: dict[str, removal.Removal], members: set[str]) -> None:
+    async def _spare(self, going: set[str], members: set[str]) -> None:
         """Take our mark off nodes that are not to go: a pod came, they are needed, or who marked them is gone.
 
         A node whose machine ends already keeps it: nothing may go there any more.
         """
-        marked = [each for each in self._nodes if _is_marked(each, _IDLE) and each.provider_id in members]
-        for node in [each for each in marked if each.meta.key.name not in chosen]:
-            self._marked.pop(node.meta.key.name, None)
-            taints = [taint for taint in node.taints if taint.key != keys.REMOVING]
-            await self._set_taints(node, taints)
+        marked = [node for node in self._nodes if draining.is_marked(node, _TAKEN_BACK) and node.provider_id in members]
+        for node in [each for each in marked if each.meta.key.name not in going]:
+            await self._drainer.unmark(node)
             log.info("node_spared", node=node.meta.key.name)
-        self._marked = {name: at for name, at in self._marked.items() if name in chosen}
 
     async def _mark(self, each: removal.Removal) -> None:
         node = self._nodes.get(each.node)
         if node is None or node.meta.uid != each.node_uid:
             return
-        if not _is_marked(node):
-            await self._set_taints(node, [*node.taints, objects.NodeTaint(keys.REMOVING, each.reason, "NoSchedule")])
+        await self._drainer.mark(node, each.reason)
         self._marked[each.node.name] = self._footing.clock.monotonic()
         log.info("node_marked", node=each.node.name, reason=each.reason, idle_since=each.idle_since)
-
-    async def _set_taints(self, node: objects.Node, taints: Iterable[objects.NodeTaint]) -> None:
-        changes = {"spec": {"taints": [_taint(taint) for taint in taints] or None}}
-        try:
-            await self._footing.writer.patch(
-                self._node_target, node.meta.key, changes, only_if=writer.Precondition.of(node)
-            )
-        except port.KubeError as error:  # it changed or is gone, and that wakes us; or the next cycle tries again
-            log.info("node_not_marked", node=node.meta.key.name, error=str(error))
 
     async def _end(self, each: removal.Removal) -> None:
         """End a machine, if the API server itself says that nothing works on its node."""
         node = self._nodes.get(each.node)
         try:
-            if node is None or not _is_marked(node) or await self._has_work(each.node.name):
+            if node is None or not draining.is_marked(node) or await self._has_work(each.node.name):
                 return
         except port.KubeError as unread:
             log.warning("node_not_looked_at", node=each.node.name, error=str(unread))
@@ -194,14 +158,3 @@ class Departures:
         request = port.Request(method="GET", path=kinds.PODS.collection(), query=query)
         page = wire.LISTING.decode(port.required(await self._footing.api.send(request)))
         return any(work.is_work(objects.pod(item)) for item in page.items)
-
-
-def _is_marked(node: objects.Node, reasons: Collection[str] | None = None) -> bool:
-    """Tell whether a node carries our mark, for one of these reasons if any are given."""
-    marks = [taint.value for taint in node.taints if taint.key == keys.REMOVING]
-    return bool(marks) and (reasons is None or any(mark in reasons or not mark for mark in marks))
-
-
-def _taint(taint: objects.NodeTaint) -> dict[str, Any]:
-    value = {"value": taint.value} if taint.value else {}
-    return {"key": taint.key, "effect": taint.effect, **value}

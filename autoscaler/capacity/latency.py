@@ -17,14 +17,13 @@ from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.api.resources.instances import Instance, Phase
+from autoscaler.capacity import work
 from autoscaler.kube import objects
 
 DURATION_SECONDS: Final = 600
 """How long a pod is thought to run while none has ended yet."""
 BOOT_SECONDS: Final = 120
 """How long an instance is thought to take while none is there."""
-FINITE: Final = frozenset({"Job", "WorkerPool"})
-"""Owners whose pods end by themselves."""
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 """Label on the pods of an Indexed Job."""
 
@@ -183,7 +182,7 @@ def may_wait(pod: objects.Pod, admitted: Container[str] = frozenset()) -> bool:
     owner, labels = pod.meta.controller, pod.meta.labels
     if owner is None or owner.uid in admitted or keys.QUEUE_NAME in labels or COMPLETION_INDEX in labels:
         return False
-    return owner.kind in FINITE
+    return owner.kind in work.FINITE
 
 
 def boot_seconds(instances: Iterable[Instance], by_provider: Mapping[str, objects.Node]) -> int:

@@ -63,6 +63,8 @@ def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | Non
         return f"{snapshot.foreign} scales this cluster's nodes"
     if pool is None:
         return f"there is no InstancePool {group.key.pool}"
+    if group.key.pool in snapshot.leaving:
+        return "the pool is being removed"
     if not pool.enabled:
         return "the pool is disabled"
     if template is None:

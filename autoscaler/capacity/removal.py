@@ -8,28 +8,17 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from autoscaler.capacity import accounting, budgets, offers, supply, work
+from autoscaler.capacity.marks import Idle
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 
 AT_ONCE: Final = 10
-
-
-class Reason(StrEnum):
-    """Why a machine goes."""
-
-    IDLE = "Idle"
-    """No work for longer than its pool allows."""
-    OVER_LIMIT = "OverLimit"
-    """Idle, and its pool has more than it may have."""
-    BUDGET_SPENT = "BudgetSpent"
-    """Idle, and its pool has used up what it may use this month."""
-    OUTDATED = "Outdated"
-    """Idle, and made from another launch template than its group has now."""
+_REPLACED: Final = frozenset({Idle.OUTDATED, Idle.SPENT})
+"""Machines that go even where their group is at its minimum: it gets others for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +30,7 @@ class Removal:
     instance: cloud.InstanceId
     node: objects.Key
     node_uid: str
-    reason: Reason
+    reason: Idle
     idle_since: float
     decrement: bool = True
     """False: its group is at its minimum, and gets another one for it."""
@@ -81,9 +70,11 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
     for removal, at in _candidates(snapshot, idle):
         if removal.node.name in needed:
             continue
-        if removal.instance in snapshot.outdated:
-            due.append(dataclasses.replace(removal, reason=Reason.OUTDATED))
-        elif at <= snapshot.now:
+        if removal.instance in snapshot.spent:
+            due.append(dataclasses.replace(removal, reason=Idle.SPENT))
+        elif removal.instance in snapshot.outdated:
+            due.append(dataclasses.replace(removal, reason=Idle.OUTDATED))
+        elif at <= snapshot.now and removal.pool not in snapshot.leaving:
             due.append(removal)
         elif removal.pool in early:
             due.append(dataclasses.replace(removal, reason=early[removal.pool]))
@@ -94,15 +85,15 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
     return Choice(removals=_within(due, spare, surplus), wake_at=min(later, default=None))
 
 
-def _early(snapshot: Snapshot) -> dict[str, Reason]:
+def _early(snapshot: Snapshot) -> dict[str, Idle]:
     """Return the pools whose idle machines go before their time, and why."""
-    spent = dict.fromkeys(budgets.spent_pools(offers.monthly(snapshot)), Reason.BUDGET_SPENT)
+    spent = dict.fromkeys(budgets.spent_pools(offers.monthly(snapshot)), Idle.BUDGET_SPENT)
     over = {
-        name: Reason.OVER_LIMIT
+        name: Idle.OVER_LIMIT
         for name, spec in snapshot.pools.items()
         if budgets.excess(spec, offers.active(snapshot, name))
     }
-    return {**over, **spent}
+    return {**over, **spent, **dict.fromkeys(snapshot.leaving, Idle.LEAVING)}
 
 
 def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Removal, float]]:
@@ -120,7 +111,7 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
                 instance=instance.id,
                 node=node.meta.key,
                 node_uid=node.meta.uid,
-                reason=Reason.IDLE,
+                reason=Idle.IDLE,
                 idle_since=since,
             )
             yield removal, since + pool.limits.max_idle_seconds
@@ -131,21 +122,23 @@ def _within(
 ) -> tuple[Removal, ...]:
     """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is.
 
-    Outdated machines of groups at their minimum are replaced, one in a pool at a time.
+    Outdated machines of groups at their minimum are replaced, one in a pool at a time; spent ones all at once.
     """
     taken: Counter[cloud.GroupName] = Counter()
     over: Counter[str] = Counter()
     replaced: Counter[str] = Counter()
     chosen: list[Removal] = []
     for removal in due:
-        is_surplus = removal.reason is Reason.OVER_LIMIT
+        is_surplus = removal.reason is Idle.OVER_LIMIT
         if is_surplus and over[removal.pool] >= surplus.get(removal.pool, 0):
             continue
         if len(chosen) < AT_ONCE and taken[removal.group] < spare[removal.group]:
             taken[removal.group] += 1
             over[removal.pool] += 1
             chosen.append(removal)
-        elif removal.reason is Reason.OUTDATED and not replaced[removal.pool] and len(chosen) < AT_ONCE:
-            replaced[removal.pool] += 1
+        elif removal.reason in _REPLACED and len(chosen) < AT_ONCE:
+            if removal.reason is Idle.OUTDATED and replaced[removal.pool]:
+                continue
+            replaced[removal.pool] += removal.reason is Idle.OUTDATED
             chosen.append(dataclasses.replace(removal, decrement=False))
     return tuple(chosen)

@@ -67,6 +67,10 @@ class Snapshot:
     prices: Prices = field(default_factory=Prices)
     outdated: frozenset[cloud.InstanceId] = frozenset()
     """Machines made from another launch template than their group has now, by what it says, not by its number."""
+    spent: frozenset[cloud.InstanceId] = frozenset()
+    """Machines of ephemeral pools that have run the one pod they were for."""
+    leaving: frozenset[str] = frozenset()
+    """Pools that are being removed."""
     launched_at: Mapping[cloud.InstanceId, float] = field(default_factory=dict)
     """When instances were launched, as far as the cloud has told."""
     ceilings: Ceilings = Ceilings()

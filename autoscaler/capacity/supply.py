@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from autoscaler.api import keys
-from autoscaler.capacity import templates
+from autoscaler.capacity import marks, templates
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -26,8 +26,7 @@ _STARTING: Final = frozenset(
 )
 """Taints that a new node loses by itself."""
 _STARTUP: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
-INTERRUPTED: Final = "Interrupted"
-"""The value of our mark on nodes that the provider takes away."""
+_DRAINED: Final = frozenset(map(str, marks.Draining))
 TIMEOUT_SECONDS: Final = 900
 """For nodes whose pool is gone."""
 
@@ -85,8 +84,8 @@ def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.No
 
 def is_usable(node: objects.Node) -> bool:
     """Tell whether the scheduler would use a node. One that we marked as idle would be spared if it were needed."""
-    marks = [taint.value for taint in node.taints if taint.key == keys.REMOVING]
-    return node.ready and not node.unschedulable and INTERRUPTED not in marks
+    is_drained = any(taint.key == keys.REMOVING and taint.value in _DRAINED for taint in node.taints)
+    return node.ready and not node.unschedulable and not is_drained
 
 
 def _ending(snapshot: Snapshot) -> Iterable[objects.Node]:

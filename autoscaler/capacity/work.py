@@ -1,6 +1,11 @@
-"""What counts as work on a node, and keeps its machine. Pure."""
+"""What counts as work on a node and keeps its machine, and what ends by itself. Pure."""
+
+from typing import Final
 
 from autoscaler.kube import objects
+
+FINITE: Final = frozenset({"Job", "WorkerPool"})
+"""Owners whose pods end by themselves."""
 
 
 def is_work(pod: objects.Pod) -> bool:
@@ -8,3 +13,9 @@ def is_work(pod: objects.Pod) -> bool:
     owner = pod.meta.controller
     is_daemon = owner is not None and owner.kind in {"DaemonSet", "Node"}
     return not pod.is_terminal and not is_daemon and objects.MIRROR not in pod.meta.annotations
+
+
+def ends(pod: objects.Pod) -> bool:
+    """Tell whether a pod ends by itself, or would be lost for good if it were evicted."""
+    owner = pod.meta.controller
+    return owner is None or owner.kind in FINITE

@@ -1,0 +1,103 @@
+"""Let work leave nodes whose machines will go: mark the node, then ask its pods to leave, as their budgets allow.
+
+Which nodes, and which of their pods, is decided elsewhere and comes as `Drain`s; here it is carried out. Nothing is
+killed: pods are evicted, so that disruption budgets hold, and those that must not be evicted stay.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from autoscaler import control
+from autoscaler.api import keys
+from autoscaler.capacity import supply, work
+from autoscaler.capacity.marks import Draining
+from autoscaler.kube import kinds, objects, port, store, writer
+
+log = structlog.get_logger()
+AGAIN_SECONDS: Final = 5.0
+"""When pods that could not be evicted are asked again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """A node that should become empty."""
+
+    node: objects.Key
+    reason: Draining
+    may_end: bool = False
+    """Leave pods alone that end by themselves."""
+
+
+class Drainer:
+    """Empties nodes."""
+
+    def __init__(
+        self, footing: control.Footing, *, nodes: store.Table[objects.Node], pods: store.Table[objects.Pod]
+    ) -> None:
+        self._footing = footing
+        self._nodes = nodes
+        self._pods = pods
+        self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
+
+    async def drain(self, drains: Collection[Drain]) -> float | None:
+        """Mark nodes and ask their pods to leave; return when to ask those again that could not."""
+        by_node = supply.pods_by_node(self._pods) if drains else {}
+        left = 0
+        for drain in drains:
+            node = self._nodes.get(drain.node)
+            if node is None:
+                continue
+            await self.mark(node, drain.reason)
+            staying = [pod for pod in by_node.get(node.meta.key.name, ()) if _must_leave(pod, drain)]
+            left += sum([not await self._evict(pod) for pod in staying])
+        return self._footing.clock.now() + AGAIN_SECONDS if left else None
+
+    async def mark(self, node: objects.Node, reason: str) -> None:
+        """Keep new pods off a node."""
+        if not is_marked(node):
+            await self._set_taints(node, [*node.taints, objects.NodeTaint(keys.REMOVING, reason, "NoSchedule")])
+
+    async def unmark(self, node: objects.Node) -> None:
+        """Let pods onto a node again."""
+        await self._set_taints(node, [taint for taint in node.taints if taint.key != keys.REMOVING])
+
+    async def _set_taints(self, node: objects.Node, taints: Iterable[objects.NodeTaint]) -> None:
+        changes = {"spec": {"taints": [_taint(taint) for taint in taints] or None}}
+        try:
+            await self._footing.writer.patch(self._target, node.meta.key, changes, only_if=writer.Precondition.of(node))
+        except port.KubeError as error:  # it changed or is gone, and that wakes us; or the next cycle tries again
+            log.info("node_not_marked", node=node.meta.key.name, error=str(error))
+
+    async def _evict(self, pod: objects.Pod) -> bool:
+        """Ask a pod to leave; False if it must be asked again. One that must not be evicted stays."""
+        if pod.meta.annotations.get(objects.SAFE_TO_EVICT) == "false":
+            return True
+        try:
+            await self._footing.writer.evict(pod.meta.key, only_if=writer.Precondition(uid=pod.meta.uid))
+        except port.TooManyRequestsError:
+            return False  # a disruption budget holds it
+        except (port.NotFoundError, port.ConflictError):
+            return True
+        except port.KubeError as error:
+            log.info("pod_not_evicted", pod=pod.meta.key, error=str(error))
+            return False
+        log.info("pod_evicted", pod=pod.meta.key, node=pod.node_name)
+        return True
+
+
+def is_marked(node: objects.Node, reasons: Collection[str] | None = None) -> bool:
+    """Tell whether a node carries our mark, for one of these reasons if any are given."""
+    found = [taint.value for taint in node.taints if taint.key == keys.REMOVING]
+    return bool(found) and (reasons is None or any(mark in reasons or not mark for mark in found))
+
+
+def _must_leave(pod: objects.Pod, drain: Drain) -> bool:
+    return work.is_work(pod) and pod.meta.deleted_at is None and not (drain.may_end and work.ends(pod))
+
+
+def _taint(taint: objects.NodeTaint) -> dict[str, Any]:
+    value = {"value": taint.value} if taint.value else {}
+    return {"key": taint.key, "effect": taint.effect, **value}

@@ -1,0 +1,34 @@
+"""What our mark on a node says: why its machine goes. Values only.
+
+A node that is only idle goes on counting as room: it is spared if it is needed. One that is drained does not.
+"""
+
+from enum import StrEnum
+
+
+class Idle(StrEnum):
+    """Why a machine without work goes."""
+
+    IDLE = "Idle"
+    """No work for longer than its pool allows."""
+    OVER_LIMIT = "OverLimit"
+    """Its pool has more than it may have."""
+    BUDGET_SPENT = "BudgetSpent"
+    """Its pool has used up what it may use this month."""
+    OUTDATED = "Outdated"
+    """It was made from another launch template than its group has now."""
+    SPENT = "Spent"
+    """It has run the one pod that it was for."""
+    LEAVING = "PoolLeaving"
+    """Its pool is being removed."""
+
+
+class Draining(StrEnum):
+    """Why a machine goes that may still have work."""
+
+    INTERRUPTED = "Interrupted"
+    """The provider takes it away."""
+    REPLACED = "Replaced"
+    """It was made from another launch template than its group has now, and another one stands in for it."""
+    EMPTIED = "Emptied"
+    """Its pool is being removed."""
