@@ -95,6 +95,10 @@ schema: $(READY) ## Write stacks/schema.json and docs/stack-config.md from the c
 offerings: $(READY) ## Read from AWS what a region offers into stacks/offerings (REGION=eu-west-1); review the difference
 	@$(BIN)/python -m tools.offerings $(or $(REGION),$(error say which region: make offerings REGION=eu-west-1))
 
+.PHONY: prices
+prices: $(READY) ## Read from AWS what machines cost in a region into stacks/prices (REGION=eu-west-1); review the difference
+	@$(BIN)/python -m tools.prices $(or $(REGION),$(error say which region: make prices REGION=eu-west-1))
+
 .PHONY: lock
 lock: $(READY) ## Renew the lock files from the .in files (UPGRADE=1 takes newer versions)
 	@$(COMPILE) $(if $(UPGRADE),--upgrade) requirements-dev.in -o requirements-dev.txt

@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _explain(arguments)
         case "simulate":
             return _simulate(arguments)
+        case "release":
+            return _release(arguments)
         case "policies":
             print(manifests.dump(policies.manifests(_account(arguments.runtime_account))), end="")
         case _:
@@ -61,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     simulate_command.add_argument("--stack", type=Path, required=True, help="such as stacks/Pulumi.prod.yaml")
     simulate_command.add_argument("--trace", type=Path, required=True, help="the day: such as examples/traces/day.yaml")
     simulate_command.add_argument("--cluster", help="the cluster's key in the stack; default: the only one")
+    _add_release(commands.add_parser("release", help="free a cluster whose runtime cannot come back"))
     crds_command = commands.add_parser(
         "crds",
         help="print the custom resource definitions as YAML",
@@ -82,6 +85,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("version", help="print the version")
     return parser
+
+
+def _add_release(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Take every finalizer, gate and mark of ours off whatever carries one, so that nothing hangs on a runtime that "
+        "cannot come back. It drains nothing. A runtime that lives leaves by itself: destroy the stack."
+    )
+    command.add_argument("--force", action="store_true", help="say that you mean it")
+    command.add_argument("--even-if-running", action="store_true", help="do it although a runtime holds its Lease")
+    command.add_argument("--namespace", help="the runtime's namespace; default: any")
+    command.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
+    command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -108,6 +123,23 @@ def _explain(arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _release(arguments: argparse.Namespace) -> int:
+    from autoscaler.runtime import release  # noqa: PLC0415  # see above
+
+    if not arguments.force:
+        print("release frees a cluster of all that is ours, and drains nothing: say --force", file=sys.stderr)
+        return 2
+    scope = release.Scope(namespace=arguments.namespace, even_if_running=arguments.even_if_running)
+    try:
+        failures = release.release(settings.read_origin(arguments), scope, partial(print, flush=True))
+    except (settings.SettingsError, release.ReleaseError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    for failure in failures:
+        print(f"not freed: {failure}", file=sys.stderr)
+    return 1 if failures else 0
 
 
 def _simulate(arguments: argparse.Namespace) -> int:

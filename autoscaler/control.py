@@ -80,6 +80,8 @@ class Footing:
     clock: clock.Clock
     identity: str
     """The name under which this runtime acts, which its replicas share."""
+    namespace: str
+    """The runtime's own namespace."""
     api: port.Api
     """For reading what is not watched. All writing is the writer's."""
     api_server: str

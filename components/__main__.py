@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autoscaler.api import manifests
 from autoscaler.api.node_groups import NodeGroups
-from components import declarations, grid, loading
+from components import declarations, deployment, grid, loading
 from components.config import problems, reading, reference
 
 
@@ -22,6 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(_node_groups(arguments.file, arguments.cluster, arguments.format))
             case "objects":
                 print(_objects(arguments.file, arguments.cluster), end="")
+            case "scaling":
+                print(_scaling(arguments.file, arguments.cluster))
             case "schema":
                 print(reference.editors_schema(), end="")
             case _:
@@ -53,6 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     objects = commands.add_parser("objects", help="show the objects that a stack declares in its cluster, as YAML")
     objects.add_argument("file", type=Path, metavar="FILE", help="such as stacks/Pulumi.dev.yaml")
     objects.add_argument("--cluster", help="the cluster's key; default: the only one")
+    scaling = commands.add_parser("scaling", help="show how a stack wants its nodes scaled, prices included, as JSON")
+    scaling.add_argument("file", type=Path, metavar="FILE", help="such as stacks/Pulumi.dev.yaml")
+    scaling.add_argument("--cluster", help="the cluster's key; default: the only one")
     commands.add_parser("schema", help="print the JSON schema of a stack's file, for editors")
     commands.add_parser("reference", help="print the page that describes every key")
     return parser
@@ -88,6 +93,13 @@ def _objects(file: Path, cluster: str | None) -> str:
     key = _chosen(loaded, cluster)
     config, region = loaded.stack.config.clusters[key], loaded.stack.region
     return manifests.dump(declarations.objects(config, region, loaded.grids[key]))
+
+
+def _scaling(file: Path, cluster: str | None) -> str:
+    loaded = loading.load(reading.of_file(file))
+    key = _chosen(loaded, cluster)
+    wanted = deployment.scaling(loaded.stack.config.clusters[key].autoscaler, loaded.prices[key])
+    return wanted.model_dump_json(by_alias=True, indent=1)
 
 
 def _chosen(loaded: loading.Loaded, cluster: str | None) -> str:

@@ -59,4 +59,4 @@ class AdmissionPolicies(pulumi.ComponentResource):
 def _about_the_runtime(config: Autoscaler | None) -> Sequence[ValidatingPolicy]:
     if config is None:
         return ()
-    return writers.policies(writers.account_user(config.namespace, config.service_account_name))
+    return policies.about_runtime(writers.account_user(config.namespace, config.service_account_name))

@@ -16,6 +16,7 @@ _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _OF_POOL: Final = "by (pool_namespace, pool)"
 _OF_PHASE: Final = "by (pool_namespace, pool, phase)"
 _POOL: Final = "{{pool_namespace}}/{{pool}}"
+_OF_BUDGET: Final = "by (pool, scope, kind)"
 _SHOWN: Final = 10
 """Of a thousand pools, only those are drawn that stand out."""
 _POLL_SECONDS: Final = (
@@ -136,6 +137,39 @@ PANELS: Final = (
         queries=((f"topk({_SHOWN}, {_POLL_SECONDS})", _POOL),),
         unit="s",
     ),
+    Panel(
+        title="Machines",
+        description="Machines of each instance pool, those still starting included.",
+        queries=(("max by (pool) (sluice_pool_instances{$of})", "{{pool}}"),),
+    ),
+    Panel(
+        title="Pods that wait for a machine",
+        description="Pods that no node has room for, by scope; those of no scope are under none.",
+        queries=(("max by (scope) (sluice_waiting_pods{$of})", "{{scope}}"),),
+    ),
+    Panel(
+        title="Budgets used this month",
+        description="How much of each monthly limit is used, of pools and of scopes in them. At 80 % a warning comes; "
+        "at 100 % idle machines go, and nothing new is started well before.",
+        queries=((f"max {_OF_BUDGET} (sluice_budget_used_ratio{{$of}})", "{{pool}} {{scope}} {{kind}}"),),
+        unit="percentunit",
+    ),
+    Panel(
+        title="Cost this month",
+        description="What machines of each pool have cost, in the currency of the stack's prices.",
+        queries=(("max by (pool) (sluice_pool_cost_this_month{$of})", "{{pool}}"),),
+    ),
+    Panel(
+        title="Machine-hours this month",
+        description="For how long machines of each pool have existed.",
+        queries=(("max by (pool) (sluice_pool_seconds_this_month{$of}) / 3600", "{{pool}}"),),
+        unit="h",
+    ),
+    Panel(
+        title="Offerings that are not to be had",
+        description="Instance types in zones that the provider did not have, and that are left alone for a while.",
+        queries=(("max by (pool) (sluice_offerings_unavailable{$of})", "{{pool}}"),),
+    ),
 )
 
 ALERTS: Final = (
@@ -209,6 +243,42 @@ ALERTS: Final = (
         summary="Worker pool {{ $labels.pool_namespace }}/{{ $labels.pool }} has all workers it may have, and jobs "
         "wait.",
         action="Raise the pool's poolCapacity, or see whether failed workers that are retained fill it.",
+    ),
+    Alert(
+        name="SluiceBudgetNearlyUsed",
+        expression=f"max {_OF_BUDGET} (sluice_budget_used_ratio{{$of}}) >= 0.8",
+        after="1m",
+        severity="warning",
+        summary="80 % or more of {{ $labels.kind }} is used: pool {{ $labels.pool }} {{ $labels.scope }}.",
+        action="See who uses it (kubectl get scopes, kubectl get instances), and raise the limit or let it be reached: "
+        "nothing new is started then, and what runs goes on.",
+    ),
+    Alert(
+        name="SluiceBudgetSpent",
+        expression=f"max {_OF_BUDGET} (sluice_budget_used_ratio{{$of}}) >= 1",
+        after="1m",
+        severity="critical",
+        summary="{{ $labels.kind }} is spent: pool {{ $labels.pool }} {{ $labels.scope }}. Nothing new is started "
+        "there until the month is over.",
+        action="Raise the limit in the stack's file, or wait: other pools of the scope are used meanwhile.",
+    ),
+    Alert(
+        name="SluicePodsWait",
+        expression="max by (scope) (sluice_waiting_pods{$of}) > 0",
+        after="1h",
+        severity="warning",
+        summary="Pods of scope {{ $labels.scope }} have waited for a machine for an hour.",
+        action="Their events say why (NotTriggerScaleUp), and `python -m autoscaler explain pod NAMESPACE/NAME` what "
+        "each node group says.",
+    ),
+    Alert(
+        name="SluiceOfferingsUnavailable",
+        expression="max by (pool) (sluice_offerings_unavailable{$of}) > 0",
+        after="1h",
+        severity="warning",
+        summary="The provider has had no machines of some types of pool {{ $labels.pool }} for an hour.",
+        action="Give the pool more instance types or zones: kubectl describe instancepool {{ $labels.pool }} names "
+        "those that fail.",
     ),
 )
 

@@ -10,13 +10,14 @@ were made for what it says.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pulumi
 
 from autoscaler.api import keys, permissions
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.scaling import PriceList, Scaling
 from components import specs
 from components.config.autoscaler import Autoscaler, Image, NodeScaler, PullPolicy
 from components.config.clusters import Cluster
@@ -55,6 +56,8 @@ class Surroundings:
     """The URL of the stack's queue."""
     api_server: pulumi.Input[str] | None = None
     """The URL of the cluster's own endpoint, which pods know by another name; None where the stack does not know it."""
+    prices: PriceList = field(default_factory=PriceList)
+    """What machines of the cluster's pools cost."""
 
     @property
     def autoscaler(self) -> Autoscaler:
@@ -172,15 +175,34 @@ def environment(around: Surroundings) -> list[Manifest]:
         ours.append({"name": "SLUICE_INTERRUPTION_QUEUE", "value": around.interruption_queue})
     if around.api_server is not None:
         ours.append({"name": "SLUICE_API_SERVERS", "value": around.api_server})
-    ours += [{"name": name, "value": str(value)} for name, value in _ceilings(autoscaler) if value is not None]
+    ours += [{"name": name, "value": value} for name, value in _scaling(scaling(autoscaler, around.prices))]
     given = [specs.declared(one) for one in autoscaler.container.env]
     return _merged("name", given, ours)
 
 
-def _ceilings(autoscaler: Autoscaler) -> Iterable[tuple[str, int | None]]:
-    yield "SLUICE_MAX_NODES", autoscaler.ceilings.nodes
-    yield "SLUICE_MAX_CORES", autoscaler.ceilings.cores
-    yield "SLUICE_MAX_LAUNCHES_PER_MINUTE", autoscaler.ceilings.launches_per_minute
+def scaling(autoscaler: Autoscaler, prices: PriceList) -> Scaling:
+    """Say how the runtime scales nodes."""
+    ceilings = autoscaler.ceilings
+    return Scaling(
+        nodes=ceilings.nodes,
+        cores=ceilings.cores,
+        launches_per_minute=ceilings.launches_per_minute,
+        expanders=autoscaler.expanders,
+        prices=prices,
+    )
+
+
+def _scaling(wanted: Scaling) -> Iterable[tuple[str, str]]:
+    """Return the variables that say so, but for what is not limited or not known."""
+    yield "SLUICE_EXPANDERS", ",".join(wanted.expanders)
+    if wanted.prices.hourly:
+        yield "SLUICE_PRICES", wanted.prices.to_json()
+    ceilings = {
+        "SLUICE_MAX_NODES": wanted.nodes,
+        "SLUICE_MAX_CORES": wanted.cores,
+        "SLUICE_MAX_LAUNCHES_PER_MINUTE": wanted.launches_per_minute,
+    }
+    yield from ((name, str(value)) for name, value in ceilings.items() if value is not None)
 
 
 def _pod(around: Surroundings) -> Manifest:

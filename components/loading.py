@@ -1,11 +1,12 @@
 """From raw config to everything the components need, or to one error that lists all that is wrong."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from components import grid, image_recipe, offerings, subnets
+from autoscaler.api.scaling import PriceList
+from components import grid, image_recipe, offerings, prices, subnets
 from components.config import problems, reading
 from components.config.base import Problem
 from components.config.clusters import Cluster
@@ -13,6 +14,7 @@ from components.config.reading import Raw, Stack
 from components.config.stack import StackConfig
 
 OFFERINGS: Final = Path(__file__).parent.parent / offerings.DIRECTORY
+PRICES: Final = Path(__file__).parent.parent / prices.DIRECTORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,8 @@ class Loaded:
     """By cluster key."""
     zones: Mapping[str, str]
     """The region's zones with their ids; empty where no cluster has a node pool."""
+    prices: Mapping[str, PriceList] = field(default_factory=dict)
+    """What machines of each cluster's pools cost, by cluster key."""
 
     def control_plane_zones(self, key: str) -> tuple[str, ...]:
         """Name the zones in which a new cluster's control plane stands; none for a cluster that is there."""
@@ -36,13 +40,14 @@ class Loaded:
         return sum(len(one.groups) for one in self.grids.values())
 
 
-def load(raw: Raw, directory: Path = OFFERINGS) -> Loaded:
+def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) -> Loaded:
     """Check everything before anything is made; raise ConfigError with every problem."""
     examined = reading.examine(raw)
     found = list(examined.problems)
     offered = _offerings(raw, examined.clusters, found, directory)
     grids = {key: _grid(raw, key, cluster, offered) for key, cluster in examined.clusters.items()}
     found += [_under(key, one) for key, made in grids.items() for one in made.problems]
+    costs = _prices(raw, examined.clusters, found, price_directory)
     found += _control_planes(examined.clusters, offered)
     found += _recipes(examined.config)
     if examined.config is not None:
@@ -51,7 +56,7 @@ def load(raw: Raw, directory: Path = OFFERINGS) -> Loaded:
     if found or examined.config is None:
         raise problems.ConfigError([raw.discreet(one) for one in found])
     stack = Stack(name=raw.stack, region=str(raw.region), config=examined.config)
-    return Loaded(stack=stack, grids=grids, zones=offered.zones if offered else {})
+    return Loaded(stack=stack, grids=grids, zones=offered.zones if offered else {}, prices=costs)
 
 
 def _offerings(
@@ -65,6 +70,20 @@ def _offerings(
     except offerings.OfferingsError as error:
         found.append(Problem(path=(reading.REGION_KEY,), value=raw.region, message=str(error)))
         return None
+
+
+def _prices(raw: Raw, clusters: Mapping[str, Cluster], found: list[Problem], directory: Path) -> dict[str, PriceList]:
+    """Read what machines cost in the region, and demand the prices that pools need."""
+    if not isinstance(raw.region, str):
+        return {}
+    try:
+        known = prices.load(raw.region, directory)
+    except prices.PricesError as error:
+        found.append(Problem(path=(reading.REGION_KEY,), value=raw.region, message=str(error)))
+        return {}
+    for key, cluster in clusters.items():
+        found += [_under(key, one) for one in prices.problems(cluster, raw.region, known)]
+    return {key: prices.of_cluster(cluster, known) for key, cluster in clusters.items()}
 
 
 def _grid(raw: Raw, key: str, cluster: Cluster, offered: offerings.Offerings | None) -> grid.Grid:

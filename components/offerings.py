@@ -7,23 +7,19 @@ Only `load` reads a file. Nothing here may ask AWS: `python -m tools.offerings` 
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
 import pydantic
-import yaml
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from autoscaler.api.resources.pools import Architecture, InstanceTypeName
+from components import region_files
 
 DIRECTORY: Final = Path("stacks/offerings")
 MIB: Final = 1024**2
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml where it is there: ten times as fast."""
 _MANY_VCPUS: Final = 30
 _PODS_MAX: Final = 110
 _PODS_MAX_LARGE: Final = 250
-_PROBLEMS_SHOWN: Final = 5
 
 _Positive = Annotated[int, Field(ge=1)]
 
@@ -32,13 +28,7 @@ class OfferingsError(Exception):
     """The offerings of a region are missing or cannot be used; the message names the file and what to do."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, use_attribute_docstrings=True
-    )
-
-
-class InstanceTypeOffer(_Strict):
+class InstanceTypeOffer(region_files.Strict):
     """An instance type: what an instance of it has, and which zones offer it."""
 
     architecture: Architecture
@@ -74,10 +64,10 @@ class InstanceTypeOffer(_Strict):
         return min(addresses, _PODS_MAX_LARGE if self.vcpus > _MANY_VCPUS else _PODS_MAX)
 
 
-class Offerings(_Strict):
+class Offerings(region_files.Strict):
     """What EC2 offers in one region."""
 
-    region: Annotated[str, Field(pattern=r"^[a-z]{2,}(-[a-z]+)+-[0-9]+$")]
+    region: region_files.Region
     example: bool = False
     """True for data that nobody has checked against AWS yet."""
     zones: Annotated[Mapping[str, str], Field(min_length=1)]
@@ -128,17 +118,4 @@ def load(region: str, directory: Path = DIRECTORY, *, account: str = "") -> Offe
 
 def parse(text: str) -> Offerings:
     """Read offerings from YAML; raise ValueError that names what is wrong."""
-    try:
-        data: Any = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe loader, in C
-        return Offerings.model_validate(data)
-    except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {error}") from error
-    except pydantic.ValidationError as error:
-        raise ValueError(_problems(error)) from error
-
-
-def _problems(error: pydantic.ValidationError) -> str:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}" for each in found[:_PROBLEMS_SHOWN]]
-    more = len(found) - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more else "")
+    return region_files.parse(text, Offerings)

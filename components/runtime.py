@@ -14,6 +14,7 @@ import pulumi_kubernetes as k8s
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.permissions import WorkerScope
+from autoscaler.api.scaling import PriceList
 from components import cluster, custom_resources, deployment, kube, pod_identity, policies, rbac, runtime_rights
 from components.config import reading
 from components.config.autoscaler import Autoscaler
@@ -32,6 +33,8 @@ class RuntimeArgs:
     place: Place
     access: cluster.Access
     image: pulumi.Input[str]
+    prices: PriceList = field(default_factory=PriceList)
+    """What machines of the cluster's pools cost."""
     interruption_queue_url: pulumi.Input[str] | None = None
     interruption_queue_arn: pulumi.Input[str] | None = None
     namespaces: Mapping[str, pulumi.Resource] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class Runtime(pulumi.ComponentResource):
             image=args.image,
             interruption_queue=args.interruption_queue_url,
             api_server=args.access.endpoint,
+            prices=args.prices,
         )
 
     def _pull_secrets(self, config: Autoscaler) -> Iterator[pulumi.Resource]:

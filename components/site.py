@@ -1,7 +1,8 @@
 """One cluster of the stack, whole: from its network to the objects in it, each after what it needs.
 
 The order is that of the design: cluster, access entries, networking add-ons, services' groups, the services' add-ons,
-definitions, the runtime's rights, its Deployment, admission policies, custom resources. Going, it is the reverse.
+definitions, the runtime's rights, its Deployment, admission policies, custom resources, last the drain object. Going,
+it is the reverse: while work ends, everything it needs is still there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from components import (
     cluster_autoscaler,
     custom_resources,
     dashboards,
+    drain_object,
     gpu,
     grid,
     image,
@@ -58,6 +60,7 @@ class Site(pulumi.ComponentResource):
         self._grid = args.loaded.grids[args.key]
         self._ready: Sequence[pulumi.Resource] = ()  # what carries services: their groups, and the add-ons on them
         self._child = pulumi.ResourceOptions(parent=self)
+        self._needed: list[pulumi.Resource] = []  # what nobody may take away while work still ends
         self._network = self._make_network()
         self._access = self._make_cluster()
         pools = self._make_pools()
@@ -74,6 +77,7 @@ class Site(pulumi.ComponentResource):
             {**namespaces, self._config.autoscaler.namespace: running.namespace},
             after=[*definitions, running.deployment, *policies],
         )
+        self._make_drain_object(after=[running, *namespaces.values(), *policies, *self._needed])
         self.register_outputs(self.outputs)
 
     @property
@@ -189,6 +193,7 @@ class Site(pulumi.ComponentResource):
             place=self._place,
             access=self._access,
             image=built.reference,
+            prices=self._args.loaded.prices[self._args.key],
             interruption_queue_url=queue.queue_url if queue else None,
             interruption_queue_arn=queue.queue_arn if queue else None,
             namespaces=namespaces,
@@ -211,7 +216,9 @@ class Site(pulumi.ComponentResource):
         if not self._grid.groups or self._config.autoscaler.node_scaler is not NodeScaler.NATIVE:
             return None
         args = interruptions.InterruptionsArgs(place=self._place)
-        return interruptions.Interruptions(f"{self._name}.interruptions", args, self._child)
+        made = interruptions.Interruptions(f"{self._name}.interruptions", args, self._child)
+        self._needed.append(made)
+        return made
 
     def _make_policies(self, *, after: Sequence[pulumi.Resource]) -> Sequence[pulumi.Resource]:
         args = admission_policies.AdmissionPoliciesArgs(
@@ -223,7 +230,7 @@ class Site(pulumi.ComponentResource):
         """Give a new cluster a default StorageClass, and its viewers something to see."""
         if self._config.existing is None:
             disks = storage.StorageArgs(provider=self._access.kubernetes, after=self._ready)
-            storage.Storage(f"{self._name}.storage", disks, self._child)
+            self._needed.append(storage.Storage(f"{self._name}.storage", disks, self._child))
         if self._access.eks_name is not None:
             seen = viewers.ViewersArgs(config=self._config, provider=self._access.kubernetes, after=self._access.ready)
             viewers.Viewers(f"{self._name}.viewers", seen, self._child)
@@ -233,12 +240,14 @@ class Site(pulumi.ComponentResource):
             args = cluster_autoscaler.ClusterAutoscalerArgs(
                 config=self._config, place=self._place, access=self._access, after=self._ready
             )
-            cluster_autoscaler.ClusterAutoscaler(f"{self._name}.cluster-autoscaler", args, self._child)
+            made = cluster_autoscaler.ClusterAutoscaler(f"{self._name}.cluster-autoscaler", args, self._child)
+            self._needed.append(made)
 
     def _make_gpu_support(self) -> None:
         wanted = self._config.gpu_support if self._config.gpu_support is not None else self._config.existing is None
         if wanted and any(group.gpus for group in self._grid.groups):
-            gpu.GpuSupport(f"{self._name}.gpu", gpu.GpuSupportArgs(access=self._access, after=self._ready), self._child)
+            args = gpu.GpuSupportArgs(access=self._access, after=self._ready)
+            self._needed.append(gpu.GpuSupport(f"{self._name}.gpu", args, self._child))
 
     def _make_dashboards(self, running: runtime.Runtime) -> str | None:
         if not self._config.monitoring.dashboards:
@@ -264,4 +273,8 @@ class Site(pulumi.ComponentResource):
             namespaces=namespaces,
             after=after,
         )
-        custom_resources.CustomResources(f"{self._name}.objects", args, self._child)
+        self._needed.append(custom_resources.CustomResources(f"{self._name}.objects", args, self._child))
+
+    def _make_drain_object(self, *, after: Sequence[pulumi.Resource]) -> None:
+        args = drain_object.DrainObjectArgs(config=self._config, provider=self._access.kubernetes, after=after)
+        drain_object.DrainObject(f"{self._name}.drain-object", args, self._child)

@@ -58,6 +58,8 @@ ADMISSION_GATE: Final = f"{PREFIX}admission"
 """Scheduling gate that quota opens."""
 PLACEMENT_GATE: Final = f"{PREFIX}placement"
 """Scheduling gate that zone co-location opens."""
+SAME_ZONE: Final = f"{PREFIX}same-zone"
+"""Annotation on pods: `true` sends all pods of one owner, a Job for one, to the same zone."""
 MACHINE_GATE: Final = f"{PREFIX}machine"
 """Scheduling gate that a free machine opens."""
 
@@ -84,6 +86,11 @@ DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 """Annotation on a StorageClass: `true` gives it to claims that name none."""
 VIEWERS_GROUP: Final = "sluice:viewers"
 """The Kubernetes group of those who may read everything but Secrets. EKS puts them into it."""
+
+
+def part_finalizer(part: str) -> str:
+    """Name the finalizer that a part of the runtime puts on the drain object until nothing of its own hangs on it."""
+    return f"{PREFIX}leaving-{part}"
 
 
 def machine_label(machine_type: str) -> str:

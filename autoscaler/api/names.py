@@ -26,6 +26,9 @@ CLUSTER_LEASE: Final = "sluice"
 WORKER_LEASE: Final = "sluice-workers"
 """The Lease of the worker pools without a class; those of the classes are named after it."""
 
+DRAIN_OBJECT: Final = "sluice-leaving"
+"""The ConfigMap in the runtime's namespace whose deletion asks the whole runtime to leave the cluster."""
+
 
 def worker_lease(class_name: str | None) -> str:
     """Name the Lease of the worker pools of a class; None is the default class.

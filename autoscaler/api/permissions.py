@@ -1,9 +1,9 @@
 """What each part of the runtime may do, in one table: RBAC and IAM are made from it, and tests hold the runtime to it.
 
 A row is here because a line of code needs it. No row may hold a wildcard. Reading is `list` and `watch`, since all
-reading is done by watches; `get` stands only where one object is read by name: a Lease, a Secret, a pod template, a
-worker pool that is looked at afresh, and what a create finds already there. All changes are patches; a status is a
-subresource, granted apart from its object.
+reading is done by watches; `get` stands only where one object is read by name: a Lease, a Secret, a pod template, the
+drain object, a worker pool that is looked at afresh, and what a create finds already there. All changes are patches; a
+status is a subresource, granted apart from its object.
 """
 
 from collections.abc import Iterable, Mapping
@@ -158,6 +158,11 @@ def _writing(where: Where, verbs: str, *kinds: type[Resource]) -> KubeRule:
     return _rule(version.GROUP, plurals, verbs, where)
 
 
+def _drain_object() -> KubeRule:
+    """Look at the drain object, and hold it until everything of a part has left."""
+    return _rule(_CORE, "configmaps", "get patch", Where.OWN_NAMESPACE, names.DRAIN_OBJECT)
+
+
 def _events(where: Where) -> KubeRule:
     """Tell what was done: a new event, one more of the same, and the count that an earlier life reached."""
     return _rule(_CORE, "events", "create get patch", where)
@@ -177,6 +182,7 @@ KUBE: Final[Mapping[str, tuple[KubeRule, ...]]] = {
         _rule("coordination.k8s.io", "leases", "get patch", Where.WORKER_LEASES),  # kube_rules adds their names
         _rule("apps", "deployments", "get", Where.WORKER_SCOPE),  # the pod template, read when a worker is made
         _rule(_CORE, "secrets", "get", Where.SECRET_NAMESPACES),
+        _drain_object(),
         _events(Where.WORKER_SCOPE),
     ),
     ADMISSION: (
@@ -216,6 +222,7 @@ KUBE: Final[Mapping[str, tuple[KubeRule, ...]]] = {
         _rule("coordination.k8s.io", "leases", "create", Where.KUBE_SYSTEM),
         _rule("coordination.k8s.io", "leases", "get patch", Where.KUBE_SYSTEM, names.CLUSTER_LEASE),
         _rule(_CORE, "secrets", "get", Where.SECRET_NAMESPACES),  # credentials of provider accounts
+        _drain_object(),
         _events(Where.CLUSTER),
     ),
 }

@@ -1,5 +1,6 @@
 """Kubernetes quantities as exact integers. A quantity that cannot be read is an error, never a zero."""
 
+import functools
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +14,7 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _LONGEST: Final = 64
 
 
+@functools.lru_cache(maxsize=4096)
 def exact(text: str) -> Fraction:
     """Read a quantity without rounding.
 

@@ -194,14 +194,18 @@ def _open_part(status: InstanceStatus, now: float, hourly_micros: int | None) ->
     if status.phase not in LIVING or status.instance_created_at is None:
         return MonthUsage()
     begun, ended = month_start(now), math.floor(now)
-    micros = Counter(status.remainders)
+    rests, scopes = dict(status.remainders), Counter[str]()
     for pod in status.running:
         if pod.scope is not None:
-            micros[pod.scope] += max(0, ended - max(begun, _whole(pod.started_at))) * share_of(pod)
+            started = min(ended, _whole(pod.started_at))
+            earlier, now_on = max(0, begun - started), ended - max(begun, started)
+            rest = (rests.get(pod.scope, 0) + earlier * share_of(pod)) % WHOLE  # a part of a second is carried over
+            whole, rests[pod.scope] = divmod(now_on * share_of(pod) + rest, WHOLE)
+            scopes[pod.scope] += whole
     seconds = max(0, ended - max(begun, _whole(status.instance_created_at)))
     return MonthUsage(
         seconds=seconds,
-        scopes={scope: amount // WHOLE for scope, amount in micros.items() if amount >= WHOLE},
+        scopes={scope: amount for scope, amount in scopes.items() if amount},
         cost_micros=_cost(None, seconds, hourly_micros),
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity.snapshot import Unavailable
+from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
 
 FIRST_SECONDS: Final = 180.0
@@ -23,7 +23,11 @@ def note(before: Unavailable | None, activity: cloud.Activity, now: float) -> Un
     failures = before.failures + 1 if before is not None else 1
     reason = activity.failure or cloud.LaunchFailure.OTHER
     return Unavailable(
-        until=now + _pause(reason, failures), reason=str(reason), message=activity.message, failures=failures
+        until=now + _pause(reason, failures),
+        reason=str(reason),
+        message=activity.message,
+        failures=failures,
+        since=now,
     )
 
 
@@ -31,12 +35,29 @@ def note_useless(before: Unavailable | None, reason: str, message: str, now: flo
     """Return for how long an offering is left alone whose machine was of no use."""
     failures = before.failures + 1 if before is not None else 1
     pause = _pause(cloud.LaunchFailure.OTHER, failures)
-    return Unavailable(until=now + pause, reason=reason, message=message, failures=failures)
+    return Unavailable(until=now + pause, reason=reason, message=message, failures=failures, since=now)
 
 
-def current(known: Mapping[NodeGroupKey, Unavailable], now: float) -> dict[NodeGroupKey, Unavailable]:
-    """Forget shortages that are long over."""
-    return {key: each for key, each in known.items() if each.until + LONGEST_SECONDS > now}
+def came(snapshot: Snapshot) -> dict[NodeGroupKey, float]:
+    """Return by group when the newest of its machines was launched that became a ready node."""
+    found: dict[NodeGroupKey, float] = {}
+    for group in snapshot.groups:
+        for one in group.members:
+            node, launched_at = snapshot.by_provider.get(one.provider_id), snapshot.launched_at.get(one.id)
+            if node is not None and node.ready and launched_at is not None:
+                found[group.key] = max(launched_at, found.get(group.key, 0.0))
+    return found
+
+
+def current(
+    known: Mapping[NodeGroupKey, Unavailable], now: float, came: Mapping[NodeGroupKey, float]
+) -> dict[NodeGroupKey, Unavailable]:
+    """Forget shortages that are long over, and those of offerings of which a machine came since."""
+    return {
+        key: each
+        for key, each in known.items()
+        if each.until + LONGEST_SECONDS > now and came.get(key, 0.0) <= each.since
+    }
 
 
 def next_end(known: Mapping[NodeGroupKey, Unavailable], now: float) -> float | None:

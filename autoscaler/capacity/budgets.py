@@ -19,11 +19,10 @@ from typing import Final
 from autoscaler.api.resources.instances import Instance, Phase
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import accounting, latency, life, model
-from autoscaler.cloud.prices import Prices
+from autoscaler.capacity import accounting, costs, latency, life, model
+from autoscaler.cloud.prices import MICROS, Prices
 
 WARNING_PERCENT: Final = 80
-MICROS: Final = 1_000_000
 
 
 class Kind(StrEnum):
@@ -119,7 +118,8 @@ def budgets(books: Books) -> tuple[Budget, ...]:
     by_pool: dict[str, list[Instance]] = defaultdict(list)
     for instance in books.instances:
         by_pool[instance.spec.pool].append(instance)
-    used = accounting.month_to_date(books.instances, books.now, _hourly(books))
+    hourly = costs.hourly_micros(books.instances, books.pools, books.prices)
+    used = accounting.month_to_date(books.instances, books.now, hourly)
     found = []
     for name, spec in sorted(books.pools.items()):
         outlook = _Outlook(books, name, spec, tuple(by_pool[name]))
@@ -149,19 +149,11 @@ def excess(spec: InstancePoolSpec, active: int) -> int:
 
 
 def unpriced(spec: InstancePoolSpec, instance_type: str, known: Prices) -> str | None:
-    """Say why an instance type may not be started under a limit of money; None if it may.
-
-    Where no price is known at all, nobody reckons with money here, and the stack's budget alarm is what is left.
-    """
-    limit = spec.limits.target_max_cost_per_month
-    if (
-        not known.hourly_micros
-        or limit is None
-        or (instance_type, spec.specifications.capacity_type) in known.hourly_micros
-    ):
+    """Say why an instance type may not be started under a limit of money; None if it may."""
+    limit, kind = spec.limits.target_max_cost_per_month, spec.specifications.capacity_type
+    if limit is None or (instance_type, kind) in known.hourly_micros:
         return None
-    kind = spec.specifications.capacity_type
-    return f"targetMaxCostPerMonth is {limit} and {instance_type} {kind} has no price: add it to the prices"
+    return f"targetMaxCostPerMonth is {limit} and {instance_type} {kind} has no price: add it to the stack's prices"
 
 
 def mean_life_seconds(instances: Iterable[Instance]) -> int | None:
@@ -172,18 +164,6 @@ def mean_life_seconds(instances: Iterable[Instance]) -> int | None:
 
 def _amount(kind: Kind, amount: int) -> str:
     return f"{amount // MICROS}.{amount % MICROS // 10_000:02d}" if kind is Kind.POOL_COST else f"{amount} s"
-
-
-def _hourly(books: Books) -> dict[str, int]:
-    """Return the prices of instances that are there, by their names."""
-    found = {}
-    for instance in books.instances:
-        spec, kind = books.pools.get(instance.spec.pool), instance.status.instance_type
-        if spec is not None and kind is not None:
-            price = books.prices.hourly_micros.get((kind, spec.specifications.capacity_type))
-            if price is not None:
-                found[instance.metadata.name] = price
-    return found
 
 
 # What is expected

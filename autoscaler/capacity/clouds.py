@@ -27,6 +27,8 @@ BUSY_SECONDS: Final = 5.0
 """How often one is read in which a group lacks machines."""
 FAILED_SECONDS: Final = (2.0, 60.0)
 """After a reading that failed: when it is tried again, at first and at last."""
+OUTAGE_SECONDS: Final = 30.0
+"""An account that cannot be read for so long is asked for nothing until it can: other pools may help."""
 CHECK_SECONDS: Final = 0.5
 REMEMBERED_SECONDS: Final = 3600.0
 """For how long machines that are gone are remembered."""
@@ -48,15 +50,21 @@ class Seen:
     problem: str | None = None
     """Why it could not be read last time."""
     failures: int = 0
+    failing_since: float | None = None
+    """When it could first not be read, of all the times in a row, on the clock that never goes back."""
     due_at: float = 0.0
     templates: dict[cloud.TemplateRef, cloud.Template] = field(default_factory=dict)
     """What versions of launch templates say, of those in use."""
+    outdated: frozenset[cloud.InstanceId] | None = None
+    """Machines of another launch template than their group has now, when that was last known; None: it never was."""
     listed_before: float | None = None
     """When the listing before the present one was asked for."""
     asked: set[cloud.InstanceId] = field(default_factory=set)
     """Instances whose lives were asked for and answered."""
     lives: dict[cloud.InstanceId, cloud.Life] = field(default_factory=dict)
     """When machines began and ended, of those that are there and those that are gone lately."""
+    appeared: dict[cloud.InstanceId, float] = field(default_factory=dict)
+    """When machines were seen for the first time, of those that were not there at first."""
 
 
 class Clouds:
@@ -82,9 +90,9 @@ class Clouds:
         return self._seen
 
     def is_read(self) -> bool:
-        """Tell whether every account was read once, or could not be."""
+        """Tell whether every account was read once, with what its launch templates say, or could not be."""
         names = {account.meta.key.name for account in self._accounts}
-        tried = {name for name, seen in self._seen.items() if seen.view.reading is not None or seen.problem is not None}
+        tried = {name for name, seen in self._seen.items() if seen.outdated is not None or seen.problem is not None}
         return names <= tried | self.broken.keys()
 
     def groups(self, accounts: Mapping[str, str]) -> tuple[cloud.NodeGroup, ...]:
@@ -109,6 +117,12 @@ class Clouds:
         if seen is None:
             return f"there is no ProviderAccount {account}"
         return seen.problem if seen.view.reading is None else None
+
+    def outages(self) -> dict[str, str]:
+        """Return the accounts that have not answered for a while, and what came instead."""
+        since = self._footing.clock.monotonic() - OUTAGE_SECONDS
+        failing = {name: seen for name, seen in self._seen.items() if (seen.failing_since or since + 1) <= since}
+        return {name: seen.problem or "" for name, seen in failing.items()}
 
     def of(self, name: cloud.GroupName) -> Seen | None:
         """Return the account that has a group."""
@@ -142,18 +156,26 @@ class Clouds:
         """Return when machines began and ended, as far as the clouds have told."""
         return {instance: life for seen in self._seen.values() for instance, life in seen.lives.items()}
 
+    def launched_at(self) -> dict[cloud.InstanceId, float]:
+        """Return when machines were launched: as the clouds have told, and not before we saw them come.
+
+        A provider's clock may be behind ours; nobody must be given up for that.
+        """
+        return {
+            one: max(life.launched_at, seen.appeared.get(one, 0.0))
+            for seen in self._seen.values()
+            for one, life in seen.lives.items()
+        }
+
     def outdated(self) -> frozenset[cloud.InstanceId]:
         """Return machines that were made from a template that says something else than their group's does now."""
-        found = set()
-        for seen in self._seen.values():
-            groups = seen.view.reading.groups.values() if seen.view.reading is not None else ()
-            for group in groups:
-                now = seen.templates.get(group.template) if group.template is not None else None
-                for one in group.members if now is not None else ():
-                    was = seen.templates.get(one.template) if one.template is not None else None
-                    if was is not None and was != now:
-                        found.add(one.id)
-        return frozenset(found)
+        return frozenset(one for seen in self._seen.values() for one in seen.outdated or ())
+
+    def unsure(self) -> frozenset[str]:
+        """Return the provider ids of machines of which nobody could tell yet what they were made from."""
+        readings = [seen.view.reading for seen in self._seen.values() if seen.outdated is None]
+        groups = [group for reading in readings if reading is not None for group in reading.groups.values()]
+        return frozenset(one.provider_id for group in groups for one in group.members)
 
     def types(self) -> dict[str, catalogue.InstanceType]:
         """Return the instance types of all groups, as far as anybody knows them."""
@@ -245,16 +267,18 @@ class Clouds:
 
     async def _read(self, name: str, seen: Seen) -> None:
         try:
-            before = seen.view.reading
+            before, was_outdated = seen.view.reading, seen.outdated
             reading = await seen.view.refresh()
             seen.listed_before = before.read_at if before is not None else None
             await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
             await self._ask_lives(seen, reading)
             await self._ask_templates(seen, reading)
-            seen.problem, seen.failures = None, 0
+            recovered = seen.problem is not None
+            seen.problem, seen.failures, seen.failing_since = None, 0, None
             busy = any(group.missing for group in reading.groups.values())
             pause = BUSY_SECONDS if busy else REFRESH_SECONDS
             changed = before is None or (before.groups, before.failures) != (reading.groups, reading.failures)
+            changed = changed or recovered or was_outdated != seen.outdated
         except cloud.CloudError as error:
             log.warning("account_not_read", account=name, reason=error.reason, error=error.message)
             changed, seen.problem = seen.problem != error.message, error.message
@@ -263,6 +287,7 @@ class Clouds:
             first, last = FAILED_SECONDS
             pause = min(last, first * 2.0 ** min(seen.failures, 10))
             seen.failures += 1
+            seen.failing_since = seen.failing_since or self._footing.clock.monotonic()
         seen.due_at = self._footing.clock.monotonic() + pause
         if changed:
             self._footing.wake(KIND, objects.Key("", name))
@@ -276,10 +301,11 @@ class Clouds:
         ]
         used = {one.template for group in mixed for one in group.members} | {group.template for group in mixed}
         wanted = {ref for ref in used if ref is not None}
-        seen.templates = {ref: told for ref, told in seen.templates.items() if ref in wanted}
-        unknown = wanted - seen.templates.keys()
-        if unknown:
-            seen.templates |= await seen.view.cloud.templates(sorted(unknown))
+        known = {ref: told for ref, told in seen.templates.items() if ref in wanted and ref.version.isdecimal()}
+        unknown = wanted - known.keys()  # what has no number, such as $Latest, may say something else each time
+        told = await seen.view.cloud.templates(sorted(unknown)) if unknown else {}
+        seen.templates = {**known, **told}
+        seen.outdated = frozenset(one for group in mixed for one in _outdated(group, seen.templates))
 
     async def _ask_lives(self, seen: Seen, reading: view.Reading) -> None:
         """Ask about machines that are new, and about those that are gone since we last looked; once each."""
@@ -291,14 +317,25 @@ class Clouds:
             told = await seen.view.cloud.lives(sorted(wanted))
             seen.asked |= wanted
             now = self._footing.clock.now()
+            if seen.listed_before is not None:
+                seen.appeared |= dict.fromkeys(unknown, now)
             seen.lives |= told
             seen.lives |= {one: _over(seen.lives[one], now) for one in gone - told.keys()}
         horizon = self._footing.clock.now() - REMEMBERED_SECONDS
+        seen.appeared = {one: at for one, at in seen.appeared.items() if one in there}
         seen.lives = {
             one: life
             for one, life in seen.lives.items()
             if one in there or not life.is_over or (life.ended_at or horizon + 1) > horizon
         }
+
+
+def _outdated(group: cloud.NodeGroup, told: Mapping[cloud.TemplateRef, cloud.Template]) -> Iterable[cloud.InstanceId]:
+    now = told.get(group.template) if group.template is not None else None
+    for one in group.members if now is not None else ():
+        was = told.get(one.template) if one.template is not None else None
+        if was is not None and was != now:
+            yield one.id
 
 
 def _over(life: cloud.Life, now: float) -> cloud.Life:

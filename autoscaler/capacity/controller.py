@@ -6,7 +6,7 @@ back, groups grow, and machines that are of no use, doomed or idle go.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 import structlog
@@ -15,6 +15,7 @@ from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import (
+    accounting,
     availability,
     bookkeeping,
     clouds,
@@ -22,19 +23,23 @@ from autoscaler.capacity import (
     decide,
     departures,
     experience,
+    farewells,
     foreign,
     interruptions,
+    learning,
     model,
     offers,
+    opening,
     publisher,
     publishing,
-    replacing,
+    renewer,
+    reservations,
+    shortages,
     supply,
     telling,
-    templates,
     volumes,
 )
-from autoscaler.capacity.snapshot import Ceilings, Snapshot, Unavailable
+from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
 from autoscaler.kube import events, kinds, objects, store
@@ -82,15 +87,17 @@ class Controller:
         self._departures = departures.Departures(
             footing, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, news=self._news
         )
+        self._reservations = reservations.Reservations(footing, nodes=self._nodes, pods=self._pods)
+        self._renewer = renewer.Renewer()
         self._publisher = publisher.Publisher(footing, pools=self._pools, scopes=self._scopes, known=self._clouds)
+        self._opener = opening.Opener(footing, self._pods)
         self._foreign = foreign.Foreign(footing)
+        self._farewells = farewells.Farewells(footing, pools=self._pools, nodes=self._nodes, pods=self._pods)
         self._wake_at: float | None = None
-        self._generations: dict[tuple[str, objects.Key], int | None] = {}
+        self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
         self._experience: dict[experience.Waiting, experience.Experience] = {}
-        self._learned: dict[NodeGroupKey, Mapping[str, int]] = {}
-        self._unavailable: dict[NodeGroupKey, Unavailable] = {}
-        self._noted: dict[cloud.GroupName, float] = {}
-        """When the last failed launch of a group began that was taken note of."""
+        self._learned: learning.Known = {}
+        self._shortages = shortages.Shortages(footing, self._clouds, self._set_desired)
         self._launched: deque[float] = deque()
         self._told: dict[str, str] = {}
 
@@ -108,30 +115,39 @@ class Controller:
         for kind, table in own.items():
             for key in [key for each, key in dirty if each == kind]:
                 found = table.get(key)
-                generation = found.meta.generation if found is not None else None
+                generation = (found.meta.generation, found.meta.deleted_at is None) if found is not None else None
                 news = news or self._generations.get((kind, key)) != generation
                 self._generations[kind, key] = generation
         return news
 
     async def _reconcile(self) -> float | None:
-        if not self._clouds.is_read() or not self._foreign.is_known:
-            return None  # both wake us
-        if self._foreign.who is None:
-            await self._note_failures()
-        is_kept = await self._books.keep(self._snapshot())
+        if not self._clouds.is_read() or not self._foreign.is_known or self._farewells.have_left:
+            return None  # each of them wakes us
+        is_taken_back = self._foreign.who is not None or await self._shortages.look(self._snapshot())
+        self._learned = learning.recall(self._learned, (each.resource for each in self._pools), self._snapshot().groups)
+        is_settled = await self._reservations.settle()
+        is_kept = await self._books.keep(self._snapshot()) and is_settled
         snapshot = self._snapshot()
         plan: decide.Plan = await self._footing.plan(decide.decide, snapshot, self._policy)
         self._learn(snapshot, plan)
-        landed = await self._launch(plan.launches)
+        is_kept = await self._reservations.reserve(snapshot, plan.landed) and is_kept
+        renewal = self._renewer.choose(snapshot, plan)
+        launches = (*plan.launches, *renewal.surges)
+        landed = await self._launch(launches)
         self._tell(plan, landed)
+        opened = await self._opener.open(plan.openings)
         await self._publisher.publish(self._snapshot(), plan)
         now = self._footing.clock.now()
-        wakes = [availability.next_end(self._unavailable, now), experience.next_lesson(self._experience, now)]
+        wakes = [availability.next_end(self._shortages.known, now), experience.next_lesson(self._experience, now)]
+        wakes.append(accounting.month_end(now))  # what a month may take begins anew
+        wakes += [renewal.wake_at, plan.wake_at, opened]
         if any(group.members for group in snapshot.groups):
             wakes.append(now + BOOKS_SECONDS)
         if self._foreign.who is None:
-            wakes.append(await self._departures.carry_out(self._snapshot, plan.needed, self._note_useless))
-        if len(landed) < len(plan.launches) or not is_kept:
+            needed, note = plan.needed | renewal.spares, self._shortages.note_useless
+            wakes.append(await self._departures.carry_out(self._snapshot, needed, note, renewal.drains))
+        wakes.append(await self._farewells.carry_out(self._snapshot()))
+        if len(landed) < len(launches) or not is_kept or not is_taken_back:
             wakes.append(now + AGAIN_SECONDS)
         return min((at for at in wakes if at is not None), default=None)
 
@@ -142,7 +158,7 @@ class Controller:
             self._launched.popleft()
         return Snapshot(
             now=now,
-            pods=self._pods.snapshot(),
+            pods=self._reservations.pods(),
             nodes=nodes,
             by_provider={node.provider_id: node for node in nodes.values() if node.provider_id},
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
@@ -154,17 +170,24 @@ class Controller:
             types=self._clouds.types(),
             claim_zones=volumes.zones_of_claims(self._claims, self._volumes.snapshot()),
             daemons=tuple(each.shape for each in self._daemons),
-            unavailable=dict(self._unavailable),
+            unavailable=dict(self._shortages.known),
             ceilings=self._ceilings,
             launched=len(self._launched),
             experience=self._experience,
-            learned=self._learned,
+            learned=learning.amounts(self._learned),
             instances=self._books.instances(),
             durations={**publishing.durations_of(each.resource for each in self._scopes), **self._books.durations},
             prices=self._prices,
+            outages=self._clouds.outages(),
             outdated=self._clouds.outdated(),
-            launched_at={one: life.launched_at for one, life in self._clouds.lives().items()},
+            spent=self._reservations.spent(),
+            doomed=frozenset(self._news.doomed if self._news is not None else ()),
+            launched_at=self._clouds.launched_at(),
             foreign=self._foreign.who,
+            leaving=self._farewells.who(),
+            dissolving=self._farewells.is_dissolving,
+            closing=self._farewells.is_closing,
+            home=self._footing.namespace,
         )
 
     def _learn(self, snapshot: Snapshot, plan: decide.Plan) -> None:
@@ -175,28 +198,9 @@ class Controller:
             for node in supply.nodes_of(snapshot, group).values()
         }
         self._experience = experience.learn(self._experience, plan.landed, groups, snapshot.now)
-        self._learned = templates.learn(self._learned, snapshot)
+        self._learned = learning.learn(self._learned, snapshot)
 
     # Launches
-
-    async def _note_failures(self) -> None:
-        """Leave offerings alone that the provider does not have, and take back what was asked of them."""
-        now = self._footing.clock.now()
-        self._unavailable = availability.current(self._unavailable, now)
-        for seen in self._clouds.seen.values():
-            reading = seen.view.reading
-            for name, failures in reading.failures.items() if reading is not None else ():
-                if failures and reading is not None and failures[0].started_at > self._noted.get(name, 0.0):
-                    self._noted[name] = failures[0].started_at
-                    await self._give_up(reading.groups[name], failures[0])
-
-    async def _give_up(self, group: cloud.NodeGroup, failure: cloud.Activity) -> None:
-        noted = availability.note(self._unavailable.get(group.key), failure, self._footing.clock.now())
-        self._unavailable[group.key] = noted
-        log.warning("launch_failed", group=group.name, reason=noted.reason, error=noted.message, until=noted.until)
-        back = max(group.minimum, len(group.members))
-        if group.desired > back:
-            await self._set_desired(group, back)
 
     async def _launch(self, launches: Iterable[decide.Launch]) -> dict[NodeGroupKey, decide.Launch]:
         """Raise groups, one call for each; return those that were."""
@@ -215,6 +219,7 @@ class Controller:
             reading = await seen.view.reread([launch.group for launch in launches])
         except cloud.CloudError as error:
             log.warning("launches_not_sent", account=account, reason=error.reason, error=error.message)
+            self._clouds.hurry()
             return []
         raised = await asyncio.gather(*(self._raise(each, reading.groups.get(each.group)) for each in launches))
         return [launch for launch, is_raised in zip(launches, raised, strict=True) if is_raised]
@@ -240,13 +245,6 @@ class Controller:
             "desired_set", group=group.name, before=group.desired, after=desired, verdict=outcome.verdict, error=error
         )
         return outcome.verdict is not cloud.Verdict.NOT_DONE
-
-    def _note_useless(self, each: replacing.Replacement) -> None:
-        """Leave an offering alone whose machine did not become a node: the next one might not either."""
-        if each.reason is replacing.Reason.NEVER_JOINED:
-            message = f"{each.instance} did not become a ready node"
-            known, now = self._unavailable.get(each.key), self._footing.clock.now()
-            self._unavailable[each.key] = availability.note_useless(known, each.reason, message, now)
 
     # Telling
 

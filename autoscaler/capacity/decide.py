@@ -1,13 +1,15 @@
 """What to do about capacity now. Pure: a snapshot in, a plan out; the same snapshot gives the same plan.
 
 1. Demand: pods that no node has room for. 2. Supply: what is there and what is on its way. 3. Choice: which groups may
-serve whom. 4. Placement. 5. Launches. Nothing vanishes: a pod has room, waits for a node, or is told why not.
+serve whom. 4. Placement. 5. Launches, and pods that may go to the zone they waited for. Nothing vanishes: a pod has
+room, waits for a node, or is told why not.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import demand, offers, placement, supply
+from autoscaler.capacity import colocation, demand, offers, parties, rationing, supply
 from autoscaler.capacity.experience import Landed, Waiting
 from autoscaler.capacity.model import Demand, Filling, Placement, Policy, Rejection, Situation
 from autoscaler.capacity.snapshot import Snapshot
@@ -53,12 +55,17 @@ class Plan:
     """Nodes that waiting pods are expected to use: nobody may remove them."""
     landed: Landed = field(default_factory=dict)
     """For all pods that wait: on which nodes there seems to be room for them."""
+    openings: tuple[colocation.Opening, ...] = ()
+    """Pods that waited for a zone, and may go there now."""
+    wake_at: float | None = None
+    """When time alone will change the plan. None: it will not."""
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Plan:
     """Plan launches for all pods that wait."""
     found = demand.waiting(snapshot.pods.values())
-    if not found:
+    together = parties.gather(snapshot)
+    if not found and not together:
         return Plan()
     demands = demand.demands(snapshot, found)
     situation = Situation(
@@ -69,24 +76,38 @@ def decide(snapshot: Snapshot, policy: Policy) -> Plan:
         limits=offers.limits(snapshot),
         namespaces=snapshot.namespaces,
     )
-    placed = placement.place(situation, policy)
     pods = {made: tuple(found[like]) for like, made in demands.items()}
+    settled = colocation.place(snapshot, situation, pods, policy=policy, together=together)
+    rationed = settled.rationed
     return Plan(
-        launches=_launches(snapshot, placed),
-        hopes=_hopes(placed.launches, pods),
-        despairs=tuple(
-            Despair(pods=pods[each.demand][-each.count :], rejections=each.rejections) for each in placed.unplaced
-        ),
-        needed=frozenset(landing.room for landing in placed.landings),
-        landed=_landed(placed, {made: like for like, made in demands.items()}),
+        launches=_launches(snapshot, rationed.placed),
+        hopes=_hopes(rationed.placed.launches, rationed.pods),
+        despairs=tuple(_despairs(settled)),
+        needed=frozenset(landing.room for landing in rationed.placed.landings),
+        landed=_landed(rationed, {made: like for like, made in demands.items()}),
+        openings=settled.openings,
+        wake_at=settled.wake_at,
     )
 
 
-def _landed(placed: Placement, likes: dict[Demand, Waiting]) -> Landed:
+def _despairs(settled: colocation.Settled) -> Iterator[Despair]:
+    rationed = settled.rationed
+    for each in rationed.placed.unplaced:
+        yield Despair(pods=rationed.pods[each.demand][-each.count :], rejections=each.rejections)
+    for held in rationed.held:
+        yield Despair(pods=held.pods, rejections=held.rejections)
+    for refused in settled.refused:
+        yield Despair(pods=refused.pods, rejections=refused.rejections)
+
+
+def _landed(rationed: rationing.Rationed, likes: dict[Demand, Waiting]) -> Landed:
+    """Return where there is room for whom. Pods that wait for a zone teach nothing: nobody looks at them yet."""
     rooms: dict[Waiting, set[str]] = {like: set() for like in likes.values()}
-    for landing in placed.landings:
+    for landing in rationed.placed.landings:
         for share in landing.shares:
-            rooms[likes[share.demand]].add(landing.room)
+            like = likes.get(rationed.origins.get(share.demand, share.demand))
+            if like is not None:
+                rooms[like].add(landing.room)
     return {like: frozenset(found) for like, found in rooms.items()}
 
 
@@ -104,7 +125,7 @@ def _launches(snapshot: Snapshot, placed: Placement) -> tuple[Launch, ...]:
     )
 
 
-def _hopes(launches: tuple[Filling, ...], pods: dict[Demand, tuple[objects.Pod, ...]]) -> tuple[Hope, ...]:
+def _hopes(launches: tuple[Filling, ...], pods: rationing.Pods) -> tuple[Hope, ...]:
     """Share out who waits for which group; pods of one demand are alike, so any of them will do."""
     taken: dict[Demand, int] = {}
     hopes = []

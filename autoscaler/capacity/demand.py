@@ -22,11 +22,18 @@ RESERVATION: Final = "reservation"
 def waiting(pods: Iterable[objects.Pod]) -> dict[Waiting, list[objects.Pod]]:
     """Return the pods that no node has room for, by what they are alike in."""
     everybody = list(pods)
-    demanding = [pod for pod in everybody if is_demand(pod)]
-    ruling = {pod.shape for pod in everybody if pod.shape.affinity is not None or pod.shape.spread}
-    keys_read = placement.label_keys(ruling)
+    return alike([pod for pod in everybody if is_demand(pod)], labels_read(everybody))
+
+
+def labels_read(pods: Iterable[objects.Pod]) -> frozenset[str]:
+    """Return the labels that any pod's rule about others looks at."""
+    return placement.label_keys({pod.shape for pod in pods if pod.shape.affinity is not None or pod.shape.spread})
+
+
+def alike(pods: Iterable[objects.Pod], keys_read: frozenset[str]) -> dict[Waiting, list[objects.Pod]]:
+    """Sort pods by what they are alike in, of labels those only that rules read."""
     found: dict[Waiting, list[objects.Pod]] = {}
-    for pod in demanding:
+    for pod in pods:
         labels = tuple(sorted((key, value) for key, value in pod.meta.labels.items() if key in keys_read))
         found.setdefault(Waiting(pod.shape, pod.meta.key.namespace, labels), []).append(pod)
     return found
@@ -34,7 +41,11 @@ def waiting(pods: Iterable[objects.Pod]) -> dict[Waiting, list[objects.Pod]]:
 
 def looks_at_others(pods: Iterable[objects.Pod]) -> bool:
     """Tell whether any pod has a rule about others, so that it matters who is where."""
-    return any(_has_rule(pod.shape) for pod in pods if pod.node_name or pod.unschedulable_since is not None)
+    return any(
+        _has_rule(pod.shape)
+        for pod in pods
+        if pod.node_name or pod.unschedulable_since is not None or keys.PLACEMENT_GATE in pod.gates
+    )
 
 
 def _has_rule(shape: shapes.Shape) -> bool:
@@ -45,13 +56,29 @@ def _has_rule(shape: shapes.Shape) -> bool:
 
 def is_demand(pod: objects.Pod) -> bool:
     """Tell whether a machine should be started for a pod, if nothing else helps."""
-    if pod.unschedulable_since is None or pod.node_name or pod.nominated_node or pod.meta.deleted_at is not None:
+    if pod.node_name or pod.gates or pod.priority < PRIORITY_CUTOFF:
         return False
-    if pod.is_terminal or pod.gates or pod.scheduler != SCHEDULER or pod.priority < PRIORITY_CUTOFF:
+    return (pod.unschedulable_since is not None or is_opened(pod)) and _is_planned_for(pod)
+
+
+def waits_for_zone(pod: objects.Pod) -> bool:
+    """Tell whether a pod waits for nothing but a zone that takes all of its kind."""
+    return pod.gates == (keys.PLACEMENT_GATE,) and _is_planned_for(pod)
+
+
+def is_opened(pod: objects.Pod) -> bool:
+    """Tell whether a pod was given its zone: from then on it counts, the scheduler may not have looked at it yet."""
+    asks = pod.meta.annotations.get(keys.SAME_ZONE) == "true"
+    return asks and keys.PLACEMENT_GATE not in pod.gates and keys.ZONE in pod.shape.node_selector
+
+
+def _is_planned_for(pod: objects.Pod) -> bool:
+    if pod.node_name or pod.nominated_node or pod.meta.deleted_at is not None or pod.is_terminal:
         return False
     owner = pod.meta.controller
     is_daemon = owner is not None and owner.kind == "DaemonSet"
-    return not is_daemon and pod.meta.labels.get(keys.POD_ROLE) != RESERVATION
+    is_reservation = pod.meta.labels.get(keys.POD_ROLE) == RESERVATION
+    return pod.scheduler == SCHEDULER and not is_daemon and not is_reservation
 
 
 def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> dict[Waiting, Demand]:

@@ -5,14 +5,26 @@ was true a moment ago: a node is marked first, and its pods are read again from 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import structlog
 
 from autoscaler import control
 from autoscaler.api.resources.pools import InstancePool
-from autoscaler.capacity import clouds, draining, interruptions, lives, marks, removal, replacing, work
+from autoscaler.capacity import (
+    closing,
+    clouds,
+    draining,
+    ephemeral,
+    interruptions,
+    leaving,
+    lives,
+    marks,
+    removal,
+    replacing,
+    work,
+)
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import events, kinds, objects, port, store, wire
 
@@ -21,7 +33,12 @@ SETTLE_SECONDS: Final = 5.0
 """Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
 TICK_SECONDS: Final = 0.001
 POOLS: Final = kinds.custom(InstancePool)
-_TAKEN_BACK: Final = frozenset(map(str, marks.Idle)) | {marks.Draining.REPLACED}
+_TAKEN_BACK: Final = frozenset(map(str, marks.Idle)) | {
+    marks.Draining.REPLACED,
+    marks.Draining.EMPTIED,
+    marks.Draining.CLOSED,
+    marks.Draining.USED,
+}
 """Marks that are taken off where there is no reason for them any more."""
 
 
@@ -49,11 +66,15 @@ class Departures:
         """Nodes that were marked for removal, and when by the clock that never goes back."""
 
     async def carry_out(
-        self, take: Callable[[], Snapshot], needed: frozenset[str], useless: Callable[[replacing.Replacement], None]
+        self,
+        take: Callable[[], Snapshot],
+        needed: frozenset[str],
+        useless: Callable[[replacing.Replacement], None],
+        renewed: tuple[draining.Drain, ...] = (),
     ) -> float | None:
         """End what must go; return when time alone would make more go. `useless` hears of machines of no use."""
         wakes = [await self._replace(take(), useless)]
-        drains = self._drains()
+        drains = (*self._drains(), *self._emptied(take()), *_closed(take()), *_used(take()), *renewed)
         wakes += [await self._drainer.drain(drains), await self._remove(take(), needed, drains)]
         return min((at for at in wakes if at is not None), default=None)
 
@@ -94,6 +115,13 @@ class Departures:
         nodes = [node for node in self._nodes if lives.instance_id(node.provider_id) in doomed]
         return tuple(draining.Drain(node=node.meta.key, reason=marks.Draining.INTERRUPTED) for node in nodes)
 
+    def _emptied(self, snapshot: Snapshot) -> tuple[draining.Drain, ...]:
+        """Return the nodes of pools that are being removed."""
+        return tuple(
+            draining.Drain(node=each.node, reason=marks.Draining.EMPTIED, only=each.asked)
+            for each in leaving.emptied(snapshot)
+        )
+
     # Removals
 
     async def _remove(
@@ -124,7 +152,10 @@ class Departures:
         A node whose machine ends already keeps it: nothing may go there any more.
         """
         marked = [node for node in self._nodes if draining.is_marked(node, _TAKEN_BACK) and node.provider_id in members]
+        unsure = self._clouds.unsure()  # whether they are outdated
         for node in [each for each in marked if each.meta.key.name not in going]:
+            if node.provider_id in unsure and draining.is_marked(node, {marks.Draining.REPLACED}):
+                continue
             await self._drainer.unmark(node)
             log.info("node_spared", node=node.meta.key.name)
 
@@ -158,3 +189,15 @@ class Departures:
         request = port.Request(method="GET", path=kinds.PODS.collection(), query=query)
         page = wire.LISTING.decode(port.required(await self._footing.api.send(request)))
         return any(work.is_work(objects.pod(item)) for item in page.items)
+
+
+def _closed(snapshot: Snapshot) -> Iterator[draining.Drain]:
+    """Yield the nodes of pools that have used up their budget: nobody is asked to leave them."""
+    for node in closing.closed(snapshot):
+        yield draining.Drain(node=node, reason=marks.Draining.CLOSED, only=frozenset())
+
+
+def _used(snapshot: Snapshot) -> Iterator[draining.Drain]:
+    """Yield the spent machines that something keeps which could be anywhere."""
+    for node, pods in ephemeral.leftovers(snapshot).items():
+        yield draining.Drain(node=node, reason=marks.Draining.USED, only=pods)

@@ -19,6 +19,7 @@ from autoscaler.kube import kinds, objects, port, store, writer
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
 """When pods that could not be evicted are asked again."""
+_DRAINED: Final = frozenset(map(str, Draining))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class Drain:
     reason: Draining
     may_end: bool = False
     """Leave pods alone that end by themselves."""
+    only: frozenset[str] | None = None
+    """Leave all pods alone but those of these UIDs; None: none."""
 
 
 class Drainer:
@@ -56,9 +59,10 @@ class Drainer:
         return self._footing.clock.now() + AGAIN_SECONDS if left else None
 
     async def mark(self, node: objects.Node, reason: str) -> None:
-        """Keep new pods off a node."""
-        if not is_marked(node):
-            await self._set_taints(node, [*node.taints, objects.NodeTaint(keys.REMOVING, reason, "NoSchedule")])
+        """Keep new pods off a node. One that was only idle may be drained now; never the other way round."""
+        if not is_marked(node, _DRAINED if reason in _DRAINED else None):
+            others = [taint for taint in node.taints if taint.key != keys.REMOVING]
+            await self._set_taints(node, [*others, objects.NodeTaint(keys.REMOVING, reason, "NoSchedule")])
 
     async def unmark(self, node: objects.Node) -> None:
         """Let pods onto a node again."""
@@ -95,6 +99,8 @@ def is_marked(node: objects.Node, reasons: Collection[str] | None = None) -> boo
 
 
 def _must_leave(pod: objects.Pod, drain: Drain) -> bool:
+    if drain.only is not None and pod.meta.uid not in drain.only:
+        return False
     return work.is_work(pod) and pod.meta.deleted_at is None and not (drain.may_end and work.ends(pod))
 
 

@@ -11,12 +11,13 @@ from autoscaler.api import quantities
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool, NodeGroup
 from autoscaler.api.resources.scopes import Scope
-from autoscaler.capacity import demand, experience, placement, supply, telling
+from autoscaler.capacity import demand, ephemeral, experience, placement, supply, telling
 from autoscaler.capacity.model import Demand, Group, Limit, Rejection, Room, Situation, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
 FITS = "would take it"
+_ONE_ZONE = "it waits until one zone has room on ready nodes for all pods of its owner that wait with it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,10 @@ def _settled(pod: objects.Pod) -> str | None:
         (pod.meta.deleted_at is not None, "it is being deleted"),
         (pod.is_terminal, f"it has ended: {pod.phase}"),
         (bool(pod.node_name), f"it is on node {pod.node_name}"),
-        (bool(pod.gates), f"it waits behind its scheduling gates: {', '.join(pod.gates)}"),
+        (
+            bool(pod.gates) and not demand.waits_for_zone(pod),
+            f"it waits behind its scheduling gates: {', '.join(pod.gates)}",
+        ),
         (pod.scheduler != demand.SCHEDULER, f"it is left to its scheduler {pod.scheduler}"),
         (pod.priority < demand.PRIORITY_CUTOFF, low),
         (owner is not None and owner.kind == "DaemonSet", "it belongs to a DaemonSet: it waits for its own node"),
@@ -87,6 +91,8 @@ def _settled(pod: objects.Pod) -> str | None:
 
 
 def _summary(pod: objects.Pod, room: tuple[str, ...], verdicts: tuple[Verdict, ...]) -> str:
+    if demand.waits_for_zone(pod):
+        return f"{_ONE_ZONE}; alone it would {_alone(room, verdicts)}"
     if pod.unschedulable_since is None:
         return "the scheduler has not looked at it yet"
     fitting = sum(verdict.fits for verdict in verdicts)
@@ -95,6 +101,12 @@ def _summary(pod: objects.Pod, room: tuple[str, ...], verdicts: tuple[Verdict, .
     if fitting:
         return f"no node has room for it; {fitting} of {len(verdicts)} node groups would take it"
     return f"no node has room for it, and none of {len(verdicts)} node groups takes it"
+
+
+def _alone(room: tuple[str, ...], verdicts: tuple[Verdict, ...]) -> str:
+    if room:
+        return f"find room on {len(room)} nodes"
+    return f"be taken by {sum(verdict.fits for verdict in verdicts)} of {len(verdicts)} node groups"
 
 
 def _snapshot(evidence: Evidence) -> Snapshot:
@@ -128,7 +140,9 @@ def _group(pool: InstancePool, group: NodeGroup) -> Group:
     taints = tuple(objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.taints)
     return Group(
         key=_required_key(pool, group),
-        template=Template(labels=group.labels, allocatable=_amounts(group.allocatable), taints=taints),
+        template=Template(
+            labels=group.labels, allocatable=_amounts(group.allocatable), taints=ephemeral.planned(taints)
+        ),
         more=max(0, group.maximum - max(group.desired, group.instances)),
         nodes=group.desired,
         refused=group.reason,

@@ -8,9 +8,8 @@ The number of places is reckoned anew from all pods that wait and all places tha
 reckoning left over: pods left to wait for a place to become free start nothing in the next cycle either.
 """
 
-import dataclasses
 import statistics
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -68,27 +67,6 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """The scope's places in the pool."""
-
-    busy: int = 0
-    """Its pods that run there."""
-    idle: int = 0
-    booting: int = 0
-    """Those of instances that are asked for or start."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """A pool that a scope may use, in its turn."""
-
-    target: Target
-    busy: int = 0
-    most: int | None = None
-    """The most pods it can take on idle, starting or new instances. None: any number."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """How many of the waiting pods get a place now, and the numbers compared."""
 
@@ -127,23 +105,9 @@ def patience(waiting: int, target: Target, *, busy: int) -> Patience:
     return Patience(waiting=waiting, places=places, target=target, busy=busy)
 
 
-def launch(waiting: int, target: Target, places: Places) -> int:
-    """Return how many new places to start: what is needed beyond those that are there or on their way."""
-    wanted = patience(waiting, target, busy=places.busy).places
-    return max(0, wanted - places.idle - places.booting)
-
-
-def flow(waiting: int, stages: Sequence[Stage]) -> tuple[Patience, ...]:
-    """Share waiting pods out to pools in order: each serves what it can within its target, the rest flows on."""
-    found = []
-    rest = waiting
-    for stage in stages:
-        wanted = patience(rest, stage.target, busy=stage.busy)
-        places = wanted.places if stage.most is None else min(wanted.places, stage.most)
-        found.append(dataclasses.replace(wanted, places=places))
-        served = (places + _counted(stage.target, stage.busy)) * stage.target.pods_per_place
-        rest = 0 if places == wanted.places else max(0, rest - served)
-    return tuple(found)
+def served(places: int, target: Target, *, busy: int) -> int:
+    """Return how many waiting pods so many places serve within the target, with those that become free."""
+    return (places + _counted(target, busy)) * target.pods_per_place
 
 
 def shared(places: int, counts: Sequence[int]) -> tuple[int, ...]:
@@ -174,13 +138,15 @@ def makes_room(leaving: Mapping[str, int], coming: Iterable[Mapping[str, int]]) 
     return all(amount <= leaving.get(name, 0) for each in coming for name, amount in each.items())
 
 
-def may_wait(pod: objects.Pod, admitted: Container[str] = frozenset()) -> bool:
-    """Tell whether a pod may be left to wait for another one to end; `admitted` are the UIDs of jobs under quota.
+def may_wait(pod: objects.Pod) -> bool:
+    """Tell whether a pod may be left to wait for another one to end.
 
-    Not those that only work together (jobs under quota, Indexed Jobs), nor those that may never end.
+    Not those that only work together (jobs under quota or in one zone, Indexed Jobs), nor those that may never end.
     """
     owner, labels = pod.meta.controller, pod.meta.labels
-    if owner is None or owner.uid in admitted or keys.QUEUE_NAME in labels or COMPLETION_INDEX in labels:
+    if owner is None or keys.QUEUE_NAME in labels or COMPLETION_INDEX in labels:
+        return False
+    if keys.SAME_ZONE in pod.meta.annotations:
         return False
     return owner.kind in work.FINITE
 

@@ -19,6 +19,8 @@ class Idle(StrEnum):
     """It was made from another launch template than its group has now."""
     SPENT = "Spent"
     """It has run the one pod that it was for."""
+    DOOMED = "WorkLeft"
+    """The provider takes it away, and its work has left: gone before that, its group does not replace it."""
     LEAVING = "PoolLeaving"
     """Its pool is being removed."""
 
@@ -30,5 +32,9 @@ class Draining(StrEnum):
     """The provider takes it away."""
     REPLACED = "Replaced"
     """It was made from another launch template than its group has now, and another one stands in for it."""
+    CLOSED = "BudgetUsed"
+    """Its pool has used up what it may use this month: what runs goes on, and nothing follows it."""
     EMPTIED = "Emptied"
     """Its pool is being removed."""
+    USED = "Used"
+    """It has run the one pod that it was for, and what goes to every node is still there."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from autoscaler.api import scaling
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.kube import objects, shapes
 
@@ -38,30 +39,23 @@ class Reason(StrEnum):
     """The group may not get more nodes."""
     LIMIT = "LimitReached"
     """A limit that groups share, named by `what`, does not allow one more node."""
+    PATIENCE = "WithinTargetLatency"
+    """A place will be free in time, as the scope's target latency says."""
     ZONE_SPREAD = "ZoneSpread"
     """One more in the zone would exceed the skew: `wanted` there against `available`."""
     ZONE_AFFINITY = "ZoneAffinity"
     """The pod must be where its companions are, and that is another zone."""
     ZONE_ANTI_AFFINITY = "ZoneAntiAffinity"
     """The zone has a pod that must not be near this one."""
-
-
-class Expander(StrEnum):
-    """How to choose among groups that fit; each keeps the best and leaves ties to the next."""
-
-    LEAST_WASTE = "least-waste"
-    """Most of a node is used: mean of cpu and memory, and devices that nobody asked for weigh as much as both."""
-    PRICE = "price"
-    """Cheapest for what is used; groups without a price come last."""
-    BALANCED = "balanced"
-    """Fewest nodes of the pool in the zone, so that equal groups of several zones fill evenly."""
+    NO_ZONE = "NoZoneForAll"
+    """The pods must all go to one zone, and none takes all: `wanted` against the most that one takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How to choose."""
 
-    expanders: tuple[Expander, ...] = (Expander.LEAST_WASTE, Expander.BALANCED)
+    expanders: tuple[scaling.Expander, ...] = scaling.EXPANDERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

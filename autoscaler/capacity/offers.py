@@ -1,5 +1,6 @@
 """Which node groups may get how many more nodes, and what holds the others back. Pure."""
 
+import functools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ def limits(snapshot: Snapshot) -> tuple[Limit, ...]:
     return (*_pool_limits(snapshot), *budgets.limits(monthly(snapshot)), *_ceilings(snapshot))
 
 
+@functools.lru_cache(maxsize=2)
 def monthly(snapshot: Snapshot) -> tuple[budgets.Budget, ...]:
     """Return what the month's budgets say."""
     recorded = Counter(each.spec.pool for each in snapshot.instances if each.status.phase in accounting.LIVING)
@@ -69,7 +71,13 @@ def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | Non
         return "the pool is disabled"
     if template is None:
         return f"nobody knows the instance type {group.key.instance_type}"
-    return _shortage(snapshot, group) or budgets.unpriced(pool, group.key.instance_type, snapshot.prices)
+    held = _outage(snapshot, pool) or _shortage(snapshot, group)
+    return held or budgets.unpriced(pool, group.key.instance_type, snapshot.prices)
+
+
+def _outage(snapshot: Snapshot, pool: InstancePoolSpec) -> str | None:
+    account = pool.provider_account
+    return f"account {account} does not answer: {snapshot.outages[account]}" if account in snapshot.outages else None
 
 
 def _shortage(snapshot: Snapshot, group: cloud.NodeGroup) -> str | None:

@@ -13,8 +13,9 @@ import structlog
 from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.manifests import Manifest
-from autoscaler.capacity import accounting, budgets, clouds, decide, demand, offers, publishing
+from autoscaler.capacity import accounting, budgets, clouds, costs, decide, demand, offers, publishing
 from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud.prices import MICROS
 from autoscaler.kube import events, kinds, objects, port, store, writer
 
 log = structlog.get_logger()
@@ -40,14 +41,15 @@ class Publisher:
         self._clouds = known
         self._pool_target = writer.Target(resource=POOLS, decode=objects.custom(resources.InstancePool), table=pools)
         self._scope_target = writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes)
-        self._states: dict[tuple[str, str | None, budgets.Kind], budgets.State] = {}
-        self._metrics: tuple[control.Metric, ...] = ()
-        footing.measure(lambda: self._metrics)
+        self._warned: dict[tuple[str, str | None, budgets.Kind], frozenset[budgets.State]] = {}
+        self._metrics: tuple[control.Metric, ...] = NOTHING
+        footing.measure(lambda: self._metrics if footing.held_back() is None else NOTHING)
 
     async def publish(self, snapshot: Snapshot, plan: decide.Plan) -> None:
         """Write and tell what has changed."""
+        hourly = costs.hourly_micros(snapshot.instances, snapshot.pools, snapshot.prices)
         month = publishing.Month(
-            to_date=accounting.month_to_date(snapshot.instances, snapshot.now), limits=offers.monthly(snapshot)
+            to_date=accounting.month_to_date(snapshot.instances, snapshot.now, hourly), limits=offers.monthly(snapshot)
         )
         for pool in list(self._pools):
             problem = self._clouds.problem(pool.resource.spec.provider_account)
@@ -55,7 +57,8 @@ class Publisher:
             await self._write(self._pool_target, pool, changes)
         waiting = _waiting(snapshot, plan)
         for scope in list(self._scopes):
-            changes = publishing.scope_changes(scope.resource, month, waiting[scope.meta.key.name], snapshot.durations)
+            pending = waiting[scope.meta.key.name]
+            changes = publishing.scope_changes(scope.resource, month, pending, snapshot.durations, now=snapshot.now)
             await self._write(self._scope_target, scope, changes)
         self._tell_budgets(month.limits)
         self._metrics = tuple(_metrics(snapshot, month, waiting))
@@ -73,22 +76,21 @@ class Publisher:
 
     def _tell_budgets(self, found: Iterable[budgets.Budget]) -> None:
         """Tell of a budget that is nearly used, committed or spent, once each time it becomes so."""
-        states = {}
+        warned = {}
         for budget in found:
             key = (budget.pool, budget.scope, budget.kind)
-            states[key] = budget.state
-            changed = self._states.get(key, budgets.State.WITHIN) is not budget.state
-            if changed and budget.state is not budgets.State.WITHIN:
-                self._tell(budget)
-        self._states = states
+            warned[key] = publishing.warnings(budget)
+            for each in warned[key] - self._warned.get(key, frozenset()):
+                self._tell(budget, each)
+        self._warned = warned
 
-    def _tell(self, budget: budgets.Budget) -> None:
+    def _tell(self, budget: budgets.Budget, state: budgets.State) -> None:
         pool = self._pools.get(objects.Key("", budget.pool))
         if pool is None:
             return
         regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
         self._footing.recorder.record(
-            events.Event(regarding=regarding, type=events.EventType.WARNING, reason=budget.state, message=str(budget))
+            events.Event(regarding=regarding, type=events.EventType.WARNING, reason=state, message=str(budget))
         )
 
 
@@ -109,6 +111,11 @@ def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str])
         "sluice_pool_seconds_this_month",
         "Machine-seconds that a pool has used this month.",
         [({"pool": name}, month.to_date.seconds.get(name, 0)) for name in sorted(snapshot.pools)],
+    )
+    yield _gauge(
+        "sluice_pool_cost_this_month",
+        "What a pool has cost this month, in the currency of the prices, as far as they are known.",
+        [({"pool": name}, micros / MICROS) for name, micros in sorted(month.to_date.cost_micros.items()) if micros],
     )
     yield _gauge(
         "sluice_budget_used_ratio",
@@ -134,3 +141,9 @@ def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str])
 def _gauge(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> control.Metric:
     made = tuple(control.Sample(labels=labels, value=value) for labels, value in samples)
     return control.Metric(name=name, text=text, type=control.MetricType.GAUGE, samples=made)
+
+
+NOTHING: Final = tuple(
+    _metrics(Snapshot(now=0.0), publishing.Month(to_date=accounting.MonthToDate(month="")), Counter())
+)
+"""What is measured by who does not act: the metrics, without a number."""

@@ -1,21 +1,25 @@
 """What InstancePools say about themselves: their groups, their instances, and what is wrong. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler import clock
 from autoscaler.api import conditions
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.resources.base import Condition
 from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool
 from autoscaler.api.resources.scopes import Scope
-from autoscaler.capacity import budgets, offers, templates
+from autoscaler.api.resources.types import QUANTITIES_MAX
+from autoscaler.capacity import budgets, learning, leaving, offers, renewing, templates
 from autoscaler.capacity.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
+from autoscaler.cloud.prices import MICROS
 
 READY: Final = "Ready"
 WITHIN_BUDGET: Final = "WithinBudget"
+UP_TO_DATE: Final = "UpToDate"
 STEP_SECONDS: Final = 60
 """What is used is written in steps of at least so much."""
 CPU: Final = "cpu"
@@ -39,7 +43,9 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     groups = [group for group in snapshot.groups if group.key.pool == name]
     said = [_ready(pool, groups, problem, snapshot.now)]
     own = [each for each in month.limits if each.pool == name and each.scope is None]
-    said += [_budget(pool, each, snapshot.now) for each in own[:1]]
+    said += _within_budget(own, pool.status.conditions, snapshot.now)
+    said += _up_to_date(pool, snapshot, groups)
+    said += [leaving.condition(pool, snapshot)] if name in snapshot.leaving else []
     wanted: dict[str, Any] = {
         "activeInstances": offers.active(snapshot, name),
         "conditions": said,
@@ -50,7 +56,9 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     return {key: value for key, value in wanted.items() if written.get(key) != value}
 
 
-def scope_changes(scope: Scope, month: Month, pending: int, durations: Mapping[ScopePool, Durations]) -> Manifest:
+def scope_changes(
+    scope: Scope, month: Month, pending: int, durations: Mapping[ScopePool, Durations], *, now: float
+) -> Manifest:
     """Return the fields of a scope's status that must be written; empty if it says all this already."""
     written = scope.status.model_dump(mode="json", by_alias=True, exclude_none=True)
     before = {each.name: each for each in scope.status.pools}
@@ -65,8 +73,20 @@ def scope_changes(scope: Scope, month: Month, pending: int, durations: Mapping[S
         }
         mean = known.mean_seconds if known else old.mean_duration_seconds if old else None
         pools.append({**stated, **({} if mean is None else {"meanDurationSeconds": mean})})
-    wanted = {"pending": pending, "month": month.to_date.month, "pools": pools}
+    own = [each for each in month.limits if each.scope == scope.metadata.name]
+    said = _within_budget(own, scope.status.conditions, now)
+    wanted = {"pending": pending, "month": month.to_date.month, "pools": pools, "conditions": said}
     return {key: value for key, value in wanted.items() if written.get(key) != value}
+
+
+def warnings(budget: budgets.Budget) -> frozenset[budgets.State]:
+    """Return all that a person should know of a budget: one that is spent is nearly used as well."""
+    told = {
+        budgets.State.NEAR: budget.is_near,
+        budgets.State.COMMITTED: budget.more == 0,
+        budgets.State.SPENT: budget.is_spent,
+    }
+    return frozenset(state for state, holds in told.items() if holds)
 
 
 def durations_of(scopes: Iterable[Scope]) -> dict[ScopePool, Durations]:
@@ -88,9 +108,9 @@ def _used(pool: str, month: Month, written: Mapping[str, Any]) -> Manifest:
         "month": month.to_date.month,
         "secondsThisMonth": _steady(month.to_date.seconds.get(pool, 0), before),
     }
-    cost = month.to_date.cost_micros.get(pool, 0)
-    if cost and used["secondsThisMonth"] != before:
-        used["costThisMonth"] = f"{cost // 1_000_000}.{cost % 1_000_000 // 10_000:02d}"
+    if used["secondsThisMonth"] != before:
+        cost = month.to_date.cost_micros.get(pool, 0)
+        used["costThisMonth"] = f"{cost // MICROS}.{cost % MICROS // 10_000:02d}" if cost else None
     return used
 
 
@@ -98,16 +118,52 @@ def _steady(now: int, before: int | None) -> int:
     return before if before is not None and before <= now < before + STEP_SECONDS else now
 
 
-def _budget(pool: InstancePool, budget: budgets.Budget, now: float) -> Manifest:
-    holds = budget.state is budgets.State.WITHIN
-    message = "" if holds else f"{budget.kind}: {budget.limit} a month"
-    before = pool.status.conditions
-    return conditions.written(WITHIN_BUDGET, holds=holds, reason=budget.state, message=message, before=before, now=now)
+def _up_to_date(pool: InstancePool, snapshot: Snapshot, groups: Sequence[cloud.NodeGroup]) -> list[Manifest]:
+    """Say how many machines are of an older launch template and what holds them; nothing where none ever was."""
+    before, outdated = pool.status.conditions, renewing.outdated_of(snapshot, pool.metadata.name)
+    if not outdated and all(each.type != UP_TO_DATE for each in before):
+        return []
+    old = [group for group in groups if any(one.id in snapshot.outdated for one in group.members)]
+    whys = [renewing.held(snapshot, group) for group in old]
+    held = f"; held by: {whys[0]}" if whys and None not in whys else ""
+    count = sum(len(group.members) for group in groups)
+    message = f"{outdated} of {count} machines are of an older launch template{held}" if outdated else ""
+    reason = "Outdated" if outdated else UP_TO_DATE
+    said = conditions.written(
+        UP_TO_DATE, holds=not outdated, reason=reason, message=message, before=before, now=snapshot.now
+    )
+    return [said]
+
+
+def _within_budget(found: Sequence[budgets.Budget], before: tuple[Condition, ...], now: float) -> list[Manifest]:
+    """Say of all budgets of a pool or a scope how the worst one stands; nothing where there is none."""
+    if not found:
+        return []
+    worst = max(found, key=lambda each: (len(warnings(each)), each.used / max(1, each.limit)))
+    holds = worst.state is budgets.State.WITHIN
+    said = conditions.written(
+        WITHIN_BUDGET, holds=holds, reason=worst.state, message=_warning(worst), before=before, now=now
+    )
+    return [said]
+
+
+def _warning(budget: budgets.Budget) -> str:
+    """Say which limit it is and how far it is used, in few steps: what changes each minute is the metric."""
+    if budget.state is budgets.State.WITHIN:
+        return ""
+    limit = budget.limit // MICROS if budget.kind is budgets.Kind.POOL_COST else f"{budget.limit} s"
+    where = f" of pool {budget.pool}" if budget.scope is not None else ""
+    percent = 100 if budget.is_spent else budgets.WARNING_PERCENT
+    used = f"{percent} % or more is used" if budget.is_near else "what runs is expected to use it up"
+    return f"{budget.kind} {limit}{where}: {used}"
 
 
 def quantities(amounts: Mapping[str, int]) -> dict[str, str]:
-    """Write amounts as Kubernetes does."""
-    return {name: f"{amount}m" if name == CPU else str(amount) for name, amount in sorted(amounts.items())}
+    """Write amounts as Kubernetes does; of very many, what every node has goes first."""
+    written = sorted(
+        sorted(amounts, key=lambda name: ("/" in name, name.startswith("hugepages-"), name))[:QUANTITIES_MAX]
+    )
+    return {name: f"{amounts[name]}m" if name == CPU else str(amounts[name]) for name in written}
 
 
 def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
@@ -125,6 +181,7 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
         "allocatable": quantities(template.allocatable) if template else {},
         "labels": dict(sorted(template.labels.items())) if template else {},
         "taints": [taint.model_dump(mode="json", by_alias=True) for taint in group.node.taints],
+        **_learned(snapshot, group),
     }
     if unavailable is not None and unavailable.until > snapshot.now:
         stated["unavailableUntil"] = clock.to_rfc3339(unavailable.until)
@@ -132,6 +189,12 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     elif refused is not None:
         stated["reason"] = refused[: conditions.MESSAGE_MAX]
     return stated
+
+
+def _learned(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
+    """Return what nodes of a group really offered, for whoever begins anew."""
+    told, learned = learning.template_hash(group), snapshot.learned.get(group.key)
+    return {} if told is None or learned is None else {"templateHash": told, "learned": quantities(learned)}
 
 
 def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | None, now: float) -> Manifest:

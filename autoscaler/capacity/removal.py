@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.capacity import accounting, budgets, offers, supply, work
+from autoscaler.capacity import accounting, budgets, offers, supply, wishes, work
 from autoscaler.capacity.marks import Idle
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -62,7 +62,7 @@ def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, flo
 
 
 def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]) -> Choice:
-    """Choose idle machines, the longest idle first, a few at a time."""
+    """Choose idle machines, a few at a time: those that can do what nobody asks for, then the longest idle."""
     spare = {group.name: max(0, group.desired - group.minimum) for group in snapshot.groups}
     early = _early(snapshot)
     due: list[Removal] = []
@@ -70,17 +70,22 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
     for removal, at in _candidates(snapshot, idle):
         if removal.node.name in needed:
             continue
-        if removal.instance in snapshot.spent:
+        if removal.pool in snapshot.leaving:  # the first question: what leaves is not replaced
+            due.append(dataclasses.replace(removal, reason=Idle.LEAVING))
+        elif removal.instance in snapshot.doomed:
+            due.append(dataclasses.replace(removal, reason=Idle.DOOMED))
+        elif removal.instance in snapshot.spent:
             due.append(dataclasses.replace(removal, reason=Idle.SPENT))
         elif removal.instance in snapshot.outdated:
             due.append(dataclasses.replace(removal, reason=Idle.OUTDATED))
-        elif at <= snapshot.now and removal.pool not in snapshot.leaving:
+        elif at <= snapshot.now:
             due.append(removal)
         elif removal.pool in early:
             due.append(dataclasses.replace(removal, reason=early[removal.pool]))
         else:
             later.append(at)
-    due.sort(key=lambda each: (each.idle_since, each.node))
+    unwanted = wishes.unwanted(snapshot, [each.node for each in due])
+    due.sort(key=lambda each: (each.node not in unwanted, each.idle_since, each.node))
     surplus = {name: budgets.excess(spec, offers.active(snapshot, name)) for name, spec in snapshot.pools.items()}
     return Choice(removals=_within(due, spare, surplus), wake_at=min(later, default=None))
 
@@ -93,7 +98,7 @@ def _early(snapshot: Snapshot) -> dict[str, Idle]:
         for name, spec in snapshot.pools.items()
         if budgets.excess(spec, offers.active(snapshot, name))
     }
-    return {**over, **spent, **dict.fromkeys(snapshot.leaving, Idle.LEAVING)}
+    return {**over, **spent}
 
 
 def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Removal, float]]:

@@ -60,6 +60,8 @@ def choose(snapshot: Snapshot) -> Choice:
             if due > snapshot.now:
                 later.append(due)
                 continue
+            if spare <= 0 and group.key.pool in snapshot.leaving:
+                continue  # another one would come for it
             found.append(
                 Replacement(
                     key=group.key,

@@ -33,11 +33,13 @@ class Unavailable:
     message: str = ""
     failures: int = 1
     """How often in a row."""
+    since: float = 0.0
+    """When it was last seen not to be there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Snapshot:
-    """What is known of the cluster and the cloud."""
+    """What is known of the cluster and the cloud. Compared by identity, so that what was reckoned of it is kept."""
 
     now: float
     pods: Mapping[objects.Key, objects.Pod] = field(default_factory=dict)
@@ -65,12 +67,22 @@ class Snapshot:
     durations: Mapping[ScopePool, Durations] = field(default_factory=dict)
     """How long pods of a scope run in a pool."""
     prices: Prices = field(default_factory=Prices)
+    outages: Mapping[str, str] = field(default_factory=dict)
+    """Accounts that have not answered for a while, and what came instead."""
     outdated: frozenset[cloud.InstanceId] = frozenset()
     """Machines made from another launch template than their group has now, by what it says, not by its number."""
     spent: frozenset[cloud.InstanceId] = frozenset()
     """Machines of ephemeral pools that have run the one pod they were for."""
-    leaving: frozenset[str] = frozenset()
-    """Pools that are being removed."""
+    doomed: frozenset[cloud.InstanceId] = frozenset()
+    """Machines that the provider has announced to take away."""
+    leaving: Mapping[str, float] = field(default_factory=dict)
+    """Pools that are being removed, and since when."""
+    dissolving: bool = False
+    """The whole stack is leaving: there may be no other place for what runs."""
+    closing: bool = False
+    """And no work is left that ends by itself: what lives for ever may go, too."""
+    home: str = ""
+    """The runtime's own namespace."""
     launched_at: Mapping[cloud.InstanceId, float] = field(default_factory=dict)
     """When instances were launched, as far as the cloud has told."""
     ceilings: Ceilings = Ceilings()

@@ -1,15 +1,16 @@
 """What is there already, and what is on its way. Pure: only what does not fit here is new demand.
 
 A machine is on its way from the moment it was asked for until its node is ready and offers all that its template
-promised, but not for ever: after its pool's registration timeout it counts no more.
+promised, but not for ever: after its pool's registration timeout it counts no more. One that is for one pod alone is
+room for one, and where it is kept for somebody, for that pod only.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from autoscaler.api import keys
-from autoscaler.capacity import marks, templates
+from autoscaler.capacity import ephemeral, marks, templates
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -48,7 +49,7 @@ def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...
                 name=node.meta.key.name,
                 labels=node.meta.labels,
                 free=_free(node, pods) if usable else {},
-                taints=tuple(taint for taint in node.taints if taint.key != keys.REMOVING),
+                taints=ephemeral.planned(taint for taint in node.taints if taint.key != keys.REMOVING),
                 residents=_residents(pods) if with_residents else (),
             )
         )
@@ -127,13 +128,15 @@ def _is_starting(node: objects.Node) -> bool:
     return any(taint.key in _STARTING or taint.key.startswith(_STARTUP) for taint in node.taints)
 
 
-def _free(node: objects.Node, pods: Iterable[objects.Pod]) -> Mapping[str, int]:
+def _free(node: objects.Node, pods: Collection[objects.Pod]) -> Mapping[str, int]:
     free = dict(node.allocatable)
     for pod in pods:
         free[PODS] = free.get(PODS, 0) - 1
         for name, amount in pod.shape.requests.items():
             if name in free:
                 free[name] -= amount
+    if ephemeral.is_for_one(node.taints):
+        free[PODS] = min(free.get(PODS, 0), 1 - sum(map(ephemeral.is_request, pods)))
     return free
 
 

@@ -1,13 +1,13 @@
 """What a node of a group will be, before there is one. Pure.
 
 Labels and taints are those that the group's tags promise, with those that every node has. Room is what the instance
-type leaves for pods, less what DaemonSets will take of it.
+type leaves for pods, less what DaemonSets will take of it; where a machine is for one pod alone, it is room for one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.capacity import ephemeral
 from autoscaler.capacity.model import PODS, Template
 from autoscaler.capacity.placement import selecting
 from autoscaler.capacity.snapshot import Snapshot
@@ -24,35 +24,13 @@ def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:
     labels = _labels(group, kind)
     taints = tuple(objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.node.taints)
     allocatable = {**catalogue.expected(kind, group.node), **snapshot.learned.get(group.key, {})}
+    left = _without_daemons(allocatable, snapshot.daemons, labels, taints)
     return Template(
         labels=labels,
-        allocatable=_without_daemons(allocatable, snapshot.daemons, labels, taints),
-        taints=taints,
+        allocatable={**left, PODS: min(1, left.get(PODS, 0))} if ephemeral.is_for_one(taints) else left,
+        taints=ephemeral.planned(taints),
         capacity={**kind.capacity(), **group.node.resources},
     )
-
-
-def learn(
-    before: Mapping[NodeGroupKey, Mapping[str, int]], snapshot: Snapshot
-) -> dict[NodeGroupKey, Mapping[str, int]]:
-    """Return what nodes of each group really offer: the least of those that are there, or what others offered before.
-
-    A device that has not appeared yet is not learned: it may still come.
-    """
-    learned = dict(before)
-    for group in snapshot.groups:
-        there = [snapshot.by_provider.get(one.provider_id) for one in group.instances]
-        ready = [node for node in there if node is not None and node.ready]
-        if ready:
-            learned[group.key] = _least([node.allocatable for node in ready])
-    known = {group.key for group in snapshot.groups}
-    return {key: offered for key, offered in learned.items() if key in known}
-
-
-def _least(offered: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    names = set.intersection(*(set(each) for each in offered))
-    least = {name: min(each[name] for each in offered) for name in names}
-    return {name: amount for name, amount in least.items() if amount or "/" not in name}
 
 
 def _labels(group: cloud.NodeGroup, kind: catalogue.InstanceType) -> Mapping[str, str]:

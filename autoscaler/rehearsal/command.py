@@ -24,7 +24,7 @@ def simulate(stack_file: Path, trace_file: Path, cluster: str | None, say: Say) 
     say(_opening(made, day, stack_file, trace_file))
     record = play.play(made, day, lambda now: say(_line(now)))
     say("")
-    say(report.report(record, day))
+    say(report.report(record, made.scaling.prices))
     return time.monotonic() - begun
 
 

@@ -11,7 +11,10 @@ from typing import Final
 from autoscaler.api import keys, names
 from autoscaler.api.permissions import CAPACITY, WORKERS
 from autoscaler.capacity import controller as capacity
+from autoscaler.capacity import model
+from autoscaler.capacity.snapshot import Ceilings
 from autoscaler.cloud import port as cloud
+from autoscaler.cloud.prices import Prices
 from autoscaler.kube import election, kinds
 from autoscaler.rehearsal import manifests, observing
 from autoscaler.rehearsal.arrivals import Arrival, arrivals
@@ -129,7 +132,18 @@ def _registrations(world: World, stack: Stack) -> dict[str, process.Registration
         open_queues=lambda: world.lines,
         suffix=lambda: "".join(source.choices(_LETTERS, k=names.POD_SUFFIX_LENGTH)),
     )
-    build_capacity = partial(capacity.Controller, open_cloud=open_cloud, prices=world.trace.prices.prices())
+    wanted = stack.scaling
+    build_capacity = partial(
+        capacity.Controller,
+        open_cloud=open_cloud,
+        ceilings=Ceilings(
+            nodes=wanted.nodes,
+            cpu_millis=None if wanted.cores is None else wanted.cores * 1000,
+            launches_per_minute=wanted.launches_per_minute,
+        ),
+        policy=model.Policy(expanders=wanted.expanders),
+        prices=Prices.of(wanted.prices),
+    )
     return {
         WORKERS: process.Registration(lease=names.worker_lease(None), build=build_workers),
         CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, build=build_capacity),

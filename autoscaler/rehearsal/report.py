@@ -3,22 +3,24 @@
 import textwrap
 from typing import Final
 
+from autoscaler.api.scaling import PriceList
+from autoscaler.cloud.prices import Prices
 from autoscaler.rehearsal import chart, episodes, tables, words
 from autoscaler.rehearsal.record import Record
-from autoscaler.rehearsal.trace import Trace
 
 TELLING: Final = 10
 WIDTH: Final = 110
 
 
-def report(record: Record, trace: Trace) -> str:
+def report(record: Record, given: PriceList) -> str:
     """Write the summary."""
-    prices, given = trace.prices.prices(), trace.prices
+    prices = Prices.of(given)
     found = episodes.episodes(record)
     chosen = episodes.most_telling(found, TELLING)
-    note = f" ({given.note})" if given.note else ""
+    note = " (example prices)" if given.example else ""
+    cost = words.money(tables.cost_micros(record, record.machines, prices), given.currency)
     parts = [
-        [f"{_short(record, trace)}{note}."],
+        [f"{_short(record)}, for {cost}{note}."],
         [
             "MACHINES OVER THE DAY (a block is half an hour; the tallest of a pool is its most)",
             *chart.chart(record),
@@ -30,15 +32,11 @@ def report(record: Record, trace: Trace) -> str:
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _short(record: Record, trace: Trace) -> str:
+def _short(record: Record) -> str:
     work = sum(len(each.waits) for each in record.waits)
     most = chart.most_at_once(record.machines, record.starts_at, record.ends_at)
-    cost = tables.cost_micros(record, record.machines, trace.prices.prices())
     started = "1 machine was" if len(record.machines) == 1 else f"{len(record.machines):,} machines were"
-    return (
-        f"{work:,} jobs and pods came. {started} started, at most {most} at once, "
-        f"for {words.money(cost, trace.prices.currency)}"
-    )
+    return f"{work:,} jobs and pods came. {started} started, at most {most} at once"
 
 
 def _told(chosen: list[episodes.Episode]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +10,7 @@ import yaml
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.node_groups import NodeGroups
+from autoscaler.api.scaling import Scaling
 
 CHECKOUT: Final = Path(__file__).parents[2]
 """Where the Pulumi program is, beside the runtime."""
@@ -22,17 +23,20 @@ class StackError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """The node groups of one cluster, and the objects that are declared in it."""
+    """The node groups of one cluster, the objects that are declared in it, and how it scales."""
 
     groups: NodeGroups
     objects: tuple[Manifest, ...]
+    scaling: Scaling = field(default_factory=Scaling)
+    """How its nodes are scaled, and what they cost."""
 
 
 def read(file: Path, cluster: str | None = None) -> Stack:
     """Evaluate a stack's file as `pulumi up` would, without making anything."""
     chosen = [str(file.resolve()), *(() if cluster is None else ("--cluster", cluster))]
     groups = NodeGroups.model_validate_json(_ask("nodegroups", *chosen))
-    return Stack(groups=groups, objects=tuple(yaml.safe_load_all(_ask("objects", *chosen))))
+    scaling = Scaling.model_validate_json(_ask("scaling", *chosen))
+    return Stack(groups=groups, objects=tuple(yaml.safe_load_all(_ask("objects", *chosen))), scaling=scaling)
 
 
 def _ask(*arguments: str) -> str:

@@ -1,11 +1,10 @@
-"""A trace: the work of a day, what goes wrong in the cloud, and what machines cost. Data only, read from YAML.
+"""A trace: the work of a day, and what goes wrong in the cloud. Data only, read from YAML.
 
-It must not say anything about pools or limits: those are the stack's.
+It must not say anything about pools, limits or prices: those are the stack's.
 """
 
 import re
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
@@ -14,13 +13,11 @@ import yaml
 from pydantic import ConfigDict, Field
 
 from autoscaler.api.resources.base import Model
-from autoscaler.api.resources.pools import CapacityType, InstanceTypeName, PoolName, ZoneName
+from autoscaler.api.resources.pools import InstanceTypeName, PoolName, ZoneName
 from autoscaler.api.resources.types import Count, DnsLabel, Labels, Quantities, Seconds
-from autoscaler.cloud.prices import Prices
 from autoscaler.simulation import kubelet
 
 DAY_SECONDS: Final = 86_400
-MICROS: Final = 1_000_000
 _TIME: Final = re.compile(r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])")
 
 
@@ -100,25 +97,6 @@ class Shortage(Part):
     ends: Annotated[TimeOfDay, Field(alias="to")]
 
 
-class PriceList(Part):
-    """What machines cost an hour."""
-
-    currency: str
-    note: str = ""
-    """Where the numbers come from; printed beside every sum."""
-    hourly: dict[InstanceTypeName, dict[CapacityType, Decimal]] = Field(default_factory=dict)
-
-    def prices(self) -> Prices:
-        """Return them as the runtime knows prices."""
-        return Prices(
-            hourly_micros={
-                (kind, capacity): int(price * MICROS)
-                for kind, by_capacity in self.hourly.items()
-                for capacity, price in by_capacity.items()
-            }
-        )
-
-
 class Trace(Part):
     """A day, or a part of one."""
 
@@ -135,7 +113,6 @@ class Trace(Part):
     queues: dict[DnsLabel, Queue] = Field(default_factory=dict)
     pods: dict[DnsLabel, Work] = Field(default_factory=dict)
     shortages: tuple[Shortage, ...] = ()
-    prices: PriceList
 
     @pydantic.model_validator(mode="after")
     def _checked(self) -> Self:

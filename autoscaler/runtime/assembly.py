@@ -9,10 +9,11 @@ import structlog
 from autoscaler import control
 from autoscaler.api import names
 from autoscaler.api.permissions import CAPACITY, WORKERS, WorkerScope
-from autoscaler.capacity import account_clouds
+from autoscaler.capacity import account_clouds, model
 from autoscaler.capacity import controller as capacity
 from autoscaler.capacity.snapshot import Ceilings
 from autoscaler.cloud import interruption_queue
+from autoscaler.cloud.prices import Prices
 from autoscaler.queues import endpoints, sources, sqs
 from autoscaler.runtime import process, settings
 from autoscaler.workers import controller as workers
@@ -84,6 +85,8 @@ def _build_capacity(chosen: settings.Settings, cluster: str, footing: control.Fo
             cpu_millis=None if cores is None else cores * 1000,
             launches_per_minute=chosen.max_launches_per_minute,
         ),
+        policy=model.Policy(expanders=chosen.expanders),
+        prices=Prices.of(chosen.prices),
     )
 
 

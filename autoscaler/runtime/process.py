@@ -186,6 +186,7 @@ class Process:
         return control.Footing(
             clock=self._around.clock,
             identity=self._around.identity,
+            namespace=self._around.namespace,
             api=self._around.api,
             api_server=self._around.api_server,
             writer=self._writer(lease),

@@ -15,6 +15,7 @@ import pydantic
 from autoscaler.api import permissions
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources import types
+from autoscaler.api.scaling import EXPANDERS, Expander, PriceList
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"
@@ -61,6 +62,10 @@ class Settings:
     max_cores: int | None
     """The most virtual processors of all pools together; None: no limit."""
     max_launches_per_minute: int | None
+    expanders: tuple[Expander, ...]
+    """How to choose among groups that fit."""
+    prices: PriceList
+    """What machines cost, where somebody has said so."""
     api_servers: tuple[str, ...]
     """Further URLs of the cluster's own API server, which no worker pool may ask."""
     allow_loopback_queues: bool
@@ -111,6 +116,14 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
         help="the most machines asked for within a minute [SLUICE_MAX_LAUNCHES_PER_MINUTE]",
     )
     parser.add_argument(
+        "--expanders",
+        help=f"how to choose among groups that fit, with commas: {', '.join(Expander)}; "
+        f"default: {','.join(EXPANDERS)} [SLUICE_EXPANDERS]",
+    )
+    parser.add_argument(
+        "--prices", help="what machines cost, as `python -m components scaling` writes it under prices [SLUICE_PRICES]"
+    )
+    parser.add_argument(
         "--api-servers",
         help="more URLs of the cluster's own API server, with commas; no worker pool may ask it [SLUICE_API_SERVERS]",
     )
@@ -159,6 +172,8 @@ class _Reader:
             max_nodes=self._number("max_nodes"),
             max_cores=self._number("max_cores"),
             max_launches_per_minute=self._number("max_launches_per_minute"),
+            expanders=self._expanders(),
+            prices=self._prices(),
             api_servers=self._api_servers(),
             allow_loopback_queues=self._flag("allow_loopback_queues", default=False),
             aws_endpoint=self._aws_endpoint(),
@@ -197,6 +212,25 @@ class _Reader:
             self._problems.append(f"{_flag_of(name)}: {text!r} must be a whole number")
             return None
         return None if text is None else int(text)
+
+    def _expanders(self) -> tuple[Expander, ...]:
+        text = self._text("expanders")
+        if text is None:
+            return EXPANDERS
+        asked = [name.strip() for name in text.split(",")]
+        if not set(asked) <= set(Expander) or len(set(asked)) < len(asked):
+            self._problems.append(f"--expanders: {text!r} must be some of {', '.join(Expander)}, each once")
+            return EXPANDERS
+        return tuple(map(Expander, asked))
+
+    def _prices(self) -> PriceList:
+        try:
+            return PriceList.model_validate_json(self._text("prices") or "{}")
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the whole"
+            self._problems.append(f"--prices: {where}: {first['msg']}")
+            return PriceList()
 
     def _class_name(self) -> str | None:
         text = self._text("class_name")

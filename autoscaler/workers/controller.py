@@ -15,9 +15,9 @@ import structlog
 from autoscaler import control
 from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.kube import kinds, objects, port, writer
-from autoscaler.workers import crew, life, reading
-from autoscaler.workers.life import POOLS, Ground, Life, Pool
-from autoscaler.workers.model import Phase
+from autoscaler.workers import crew, leaving, life, reading
+from autoscaler.workers.life import POOLS, Ground, Life
+from autoscaler.workers.model import Phase, Pool
 
 log = structlog.get_logger()
 ORPHAN_SECONDS: Final = 10.0
@@ -53,13 +53,17 @@ class Controller:
         self._unfreed: dict[objects.Key, float] = {}
         """Orphans that could not be let go, and when to try again."""
         self._hosts: tuple[asyncio.TaskGroup, Ground] | None = None
+        self._farewell = leaving.Farewell(footing, class_name=class_name, namespace=namespace)
         self._pods.index(crew.by_pool)
         self._pods.listen(self._pod_changed)
         footing.feed(self)
         footing.measure(self._measure)
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
-        """Hand changes of pools to their lives; let go of workers whose pool is gone."""
+        """Hand changes of pools to their lives; let go of workers whose pool is gone, and of all when we leave."""
+        if self._farewell.is_leaving:
+            await self._dismiss()
+            return await self._farewell.carry_out()
         changed = {key for kind, key in dirty if kind == POOLS.kind} | self._without_life()
         for key in sorted(changed):
             self._see(key)

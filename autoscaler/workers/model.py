@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from autoscaler.api.resources.worker_pools import PoolStatus
+from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
+from autoscaler.kube import objects
+
+Pool = objects.Custom[WorkerPool]
+"""A WorkerPool as the API server has it."""
 
 
 class Phase(StrEnum):

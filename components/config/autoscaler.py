@@ -8,6 +8,7 @@ from pydantic import Field
 
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Toleration
+from autoscaler.api.scaling import EXPANDERS, Expander
 from components.config.base import Problem, SecretName, Section, absent
 from components.config.node_pools import repeated
 
@@ -184,6 +185,10 @@ class Autoscaler(Section):
     runtime's capacity controller is off."""
     ceilings: Ceilings = Ceilings()
     """What all node pools together may have."""
+    expanders: Annotated[tuple[Expander, ...], Field(min_length=1, max_length=len(Expander))] = EXPANDERS
+    """How to choose among groups that fit: each keeps the best and leaves ties to the next. least-waste: what fills
+    its machines best. price: what costs least for what is used, by stacks/prices/<region>.yaml. balanced: the zone
+    with the fewest machines of the pool. With nodeScaler native only."""
     namespace: DnsLabel = "sluice-system"
     """The runtime's namespace, which the stack makes."""
     replicas: Annotated[int, Field(ge=1, le=10)] = 2
@@ -237,6 +242,7 @@ class Autoscaler(Section):
             if variable.name.startswith("SLUICE_") and variable.name not in TUNING:
                 path = ("container", "env", index, "name")
                 yield Problem(path=path, value=variable.name, message="is set by Sluice itself")
+        yield from self._choice()
         yield from repeated("secretNamespaces", self.secret_namespaces or ())
         names = tuple(secret.name for secret in self.image_pull_secrets)
         for index, name in enumerate(names):
@@ -244,3 +250,9 @@ class Autoscaler(Section):
                 yield Problem(path=("imagePullSecrets", index, "name"), value=name, message="is given twice")
         if self.class_name is None and not self.default_class:
             yield absent("className", message="must be given where defaultClass is false, or no pool would be handled")
+
+    def _choice(self) -> Iterator[Problem]:
+        yield from repeated("expanders", self.expanders)
+        if self.expanders != EXPANDERS and self.node_scaler is not NodeScaler.NATIVE:
+            chosen = [str(one) for one in self.expanders]
+            yield Problem(path=("expanders",), value=chosen, message="goes with nodeScaler: native")

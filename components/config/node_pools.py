@@ -80,7 +80,8 @@ class NodePool(Section):
     capacity_type: CapacityType = CapacityType.ON_DEMAND
     """on-demand, or spot, which is cheaper and may be taken away."""
     limits: PoolLimits = PoolLimits()
-    """How much of the pool may be used."""
+    """How much of the pool may be used. With targetMaxCostPerMonth, each of instanceTypes needs a price in
+    stacks/prices/<region>.yaml, in whose currency the limit is."""
     enabled: bool = True
     """Whether new instances may be asked for. What runs goes on either way."""
     tags: Annotated[tuple[PoolTag, ...], Field(max_length=32)] = ()

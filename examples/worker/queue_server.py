@@ -1,6 +1,9 @@
 """A job queue in memory, for trying worker pools out: it forgets everything when it ends.
 
-    API_KEY=secret python queue_server.py 8080
+    API_KEY=secret python queue_server.py [HOST:]PORT
+
+It listens on this machine alone, 127.0.0.1:8080, unless told otherwise: in a container, 0.0.0.0:8080 lets others in.
+
 
 GET  /length    the number of jobs that wait, as a worker pool reads it
 POST /add?n=3   put so many jobs in
@@ -24,8 +27,8 @@ from http import HTTPStatus
 class Queue(http.server.ThreadingHTTPServer):
     """The server, and its jobs."""
 
-    def __init__(self, port: int) -> None:
-        super().__init__(("", port), Handler)
+    def __init__(self, address: tuple[str, int]) -> None:
+        super().__init__(address, Handler)
         self.jobs: collections.deque[str] = collections.deque()
         self.numbers = itertools.count(1)
         self.key = os.environ.get("API_KEY")
@@ -73,9 +76,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+def address(text: str) -> tuple[str, int]:
+    """Read where to listen."""
+    host, _, port = text.rpartition(":")
+    return host or "127.0.0.1", int(port)
+
+
 def main() -> None:
     """Serve until SIGTERM."""
-    with Queue(int(sys.argv[1]) if len(sys.argv) > 1 else 8080) as queue:
+    with Queue(address(sys.argv[1] if len(sys.argv) > 1 else "8080")) as queue:
         signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=queue.shutdown).start())
         queue.serve_forever()
 

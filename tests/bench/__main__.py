@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import planning, previewing, reacting, simulating, watching, working
+from tests.bench import planning, previewing, reacting, removing, simulating, watching, working
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "day": simulating.day,
@@ -16,6 +16,7 @@ ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "preview": previewing.preview,
     "reacting": reacting.reacting,
     "idle_calls": reacting.idle_calls,
+    "removals": removing.removals,
     "sync": watching.sync,
     "workers": working.workers,
     "polls": working.polls,

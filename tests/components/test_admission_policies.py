@@ -3,7 +3,6 @@
 import pulumi_kubernetes as k8s
 
 from autoscaler.api import policies, version
-from autoscaler.api.policies import writers
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation
 from components import admission_policies
 from tests.components import configs, monitor
@@ -75,8 +74,8 @@ def test_what_only_the_runtime_may_do_is_bound_to_the_account_that_it_runs_under
         )
 
     world = monitor.run(program)
-    want = writers.policies("system:serviceaccount:scaling:theirs")
-    assert len(want) == 2
+    want = policies.about_runtime("system:serviceaccount:scaling:theirs")
+    assert len(want) == 3
     for policy in want:
         made, _ = policy.manifests()
         assert world.one("AdmissionPolicy", f"p.{policy.name}").inputs["spec"] == made["spec"]

@@ -13,6 +13,7 @@ import pulumi_kubernetes as k8s
 import pytest
 
 from autoscaler import control
+from autoscaler.capacity import publisher
 from autoscaler.kube import objects, store
 from autoscaler.runtime import process
 from autoscaler.workers import controller, model
@@ -47,7 +48,7 @@ def run(**fields: Any) -> monitor.World:
 
 
 def scraped(*lives: Any) -> list[prometheus_client.Metric]:
-    """Scrape a process of the runtime that handles these worker pools."""
+    """Scrape a process of the runtime that handles these worker pools, and scales nodes."""
     around = process.Surroundings(
         api=NOBODY, clock=NOBODY, leadership=NOBODY, plan=NOBODY, namespace="ops", identity="sluice"
     )
@@ -56,13 +57,19 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
         footing(metrics.measure), class_name=None, namespace=None, open_queues=NOBODY, suffix=NOBODY
     )
     workers._lives.update({begun.key: (begun, NOBODY) for begun in lives})
+    publisher.Publisher(footing(metrics.measure), pools=store.Table(), scopes=store.Table(), known=NOBODY)
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]
 
 
 def footing(measure: Any) -> control.Footing:
     """What a controller stands on that is never run."""
     unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.Footing)}
-    used = {"watch": lambda *_: store.Table[Any](), "feed": lambda _: None, "measure": measure}
+    used = {
+        "watch": lambda *_: store.Table[Any](),
+        "feed": lambda _: None,
+        "measure": measure,
+        "held_back": lambda: None,
+    }
     return control.Footing(**{**unused, **used})
 
 

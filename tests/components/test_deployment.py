@@ -2,11 +2,14 @@
 
 import argparse
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from autoscaler.api import permissions, version
+from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.scaling import Expander, PriceList
 from autoscaler.kube import credentials
 from autoscaler.runtime import process
 from autoscaler.runtime import settings as runtime_settings
@@ -19,6 +22,9 @@ API_SERVER = "https://0123456789abcdef.gr7.eu-west-1.eks.amazonaws.com"
 DIGEST = f"sha256:{'a' * 64}"
 
 
+PRICES = PriceList(hourly={"c5.large": {CapacityType.SPOT: Decimal("0.0415")}})
+
+
 def surroundings(**autoscaler: Any) -> deployment.Surroundings:
     return deployment.Surroundings(
         config=accesses.config(autoscaler=autoscaler),
@@ -26,6 +32,7 @@ def surroundings(**autoscaler: Any) -> deployment.Surroundings:
         image="example/sluice:1",
         interruption_queue=QUEUE,
         api_server=API_SERVER,
+        prices=PRICES,
     )
 
 
@@ -67,7 +74,7 @@ def test_the_process_understands_what_its_deployment_tells_it() -> None:
 def test_what_is_not_given_is_not_told() -> None:
     around = deployment.Surroundings(config=accesses.config(), place=places.place(), image="i")
     names = {variable["name"] for variable in deployment.environment(around)}
-    assert not names & {"SLUICE_INTERRUPTION_QUEUE", "SLUICE_CLASS_NAME", "SLUICE_API_SERVERS"}
+    assert not names & {"SLUICE_INTERRUPTION_QUEUE", "SLUICE_CLASS_NAME", "SLUICE_API_SERVERS", "SLUICE_PRICES"}
     got = started()
     assert (got.identity, got.class_name, got.default_class, got.scope) == ("sluice", None, True, "namespace")
 
@@ -76,6 +83,12 @@ def test_ceilings_reach_the_process() -> None:
     got = started(ceilings={"nodes": 50, "cores": 400, "launchesPerMinute": 20})
     assert (got.max_nodes, got.max_cores, got.max_launches_per_minute) == (50, 400, 20)
     assert started().max_nodes is None
+
+
+def test_prices_and_the_choice_by_them_reach_the_process() -> None:
+    assert started().prices == PRICES
+    assert started().expanders == (Expander.LEAST_WASTE, Expander.BALANCED)
+    assert started(expanders=["price", "balanced"]).expanders == (Expander.PRICE, Expander.BALANCED)
 
 
 @pytest.mark.parametrize(

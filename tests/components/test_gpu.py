@@ -23,6 +23,7 @@ def pods(world: monitor.World, kind: str) -> dict[str, dict[str, Any]]:
     return {one.inputs["metadata"]["name"]: one.inputs["spec"]["template"]["spec"] for one in world.of_type(f":{kind}")}
 
 
+@pytest.mark.accept("G20")
 def test_device_plugin_and_feature_discovery_run_on_every_node_with_gpus_whatever_its_taints() -> None:
     found = pods(run(), "DaemonSet")
     assert set(found) == {"nvidia-device-plugin", "gpu-feature-discovery"}
@@ -34,6 +35,7 @@ def test_device_plugin_and_feature_discovery_run_on_every_node_with_gpus_whateve
         assert spec["containers"][0]["image"] == manifests.NVIDIA_IMAGE
 
 
+@pytest.mark.accept("G20")
 def test_every_gpu_node_of_the_grid_has_the_label_they_look_for() -> None:
     pools = {"services": configs.SERVICES, "w": configs.pool(instanceTypes=["p3.8xlarge"])}
     groups = configs.of_cluster(configs.cluster(nodePools=pools)).grids["bench"].of_pool("w")

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from autoscaler.api.node_groups import NodeGroups
+from autoscaler.api.scaling import Expander, Scaling
 from components import __main__ as command
 from tests.components import configs
 
@@ -47,6 +48,18 @@ def test_declared_objects_are_printed_as_yaml(file: Path, capsys: pytest.Capture
     found = list(yaml.safe_load_all(capsys.readouterr().out))
     assert ("ProviderAccount", "aws") in {(each["kind"], each["metadata"]["name"]) for each in found}
     assert ("InstancePool", "services") in {(each["kind"], each["metadata"]["name"]) for each in found}
+
+
+def test_how_nodes_are_scaled_is_printed_as_the_simulation_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    autoscaler = {"expanders": ["price", "balanced"], "ceilings": {"nodes": 40}}
+    file = _write(tmp_path, configs.values(clusters={"bench": configs.cluster(autoscaler=autoscaler)}))
+    assert command.main(["scaling", str(file)]) == 0
+    got = Scaling.model_validate_json(capsys.readouterr().out)
+    assert (got.expanders, got.nodes, got.cores) == ((Expander.PRICE, Expander.BALANCED), 40, None)
+    assert set(got.prices.hourly) == {"m7i.large"}
+    assert got.prices.example
 
 
 @pytest.mark.accept("S5")

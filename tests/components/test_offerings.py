@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components import offerings
+from components import offerings, region_files
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = """\
@@ -115,7 +115,7 @@ def test_the_files_of_the_repository_load_and_say_that_they_are_examples(region:
 
 
 def test_files_are_read_in_c_where_that_is_there() -> None:
-    assert offerings._LOADER is getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    assert region_files._LOADER is getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @pytest.mark.accept("G4")

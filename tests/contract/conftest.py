@@ -9,7 +9,7 @@ import pytest
 from autoscaler.api import crds, manifests, policies, resources
 from autoscaler.kube import kinds
 from tests import builders
-from tests.contract import worlds
+from tests.contract import stages, worlds
 from tests.e2e import waiting
 from tools.local.components import Component, Options
 from tools.local.plane import Plane
@@ -30,29 +30,24 @@ def contract_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         yield plane
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("simulated", marks=pytest.mark.simulated),
-        pytest.param("real", marks=pytest.mark.real),
-    ]
-)
-def world(request: pytest.FixtureRequest) -> worlds.SimulatedStage | worlds.RealStage:
+@pytest.fixture(params=stages.BOTH)
+def world(request: pytest.FixtureRequest) -> stages.Stage:
     """The world of an async test, which gets it opened."""
-    if request.param == "simulated":
+    if request.param == stages.SIMULATED:
         return worlds.SimulatedStage()
     return worlds.RealStage(plane=request.getfixturevalue("contract_plane"))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an async test in the world it asks for."""
+    """Run an async test in the world it asks for, here and in the folders below."""
     test = pyfuncitem.obj
     if not inspect.iscoroutinefunction(test):
         return None
     wanted = inspect.signature(test).parameters
     arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in wanted if name != "world"}
     stage = pyfuncitem.funcargs["world"]
-    assert isinstance(stage, worlds.SimulatedStage | worlds.RealStage)
+    assert isinstance(stage, stages.Stage)
     stage.run(lambda world: test(world=world, **arguments))
     return True
 

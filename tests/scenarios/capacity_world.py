@@ -1,8 +1,6 @@
 """A simulated cluster on a simulated cloud: machines become nodes, and a replica that scales them."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
@@ -11,19 +9,22 @@ import msgspec
 from autoscaler import clock
 from autoscaler.api import keys, names, resources
 from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
-from autoscaler.capacity import controller
+from autoscaler.capacity import controller, model
 from autoscaler.capacity.snapshot import Ceilings
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import election, kinds, port
-from autoscaler.runtime import controllers, leadership, process
+from autoscaler.cloud.prices import Prices
+from autoscaler.kube import kinds, port
+from autoscaler.runtime import process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import SimulatedCloud
+from autoscaler.simulation.cloud.client import SimulatedClient
 from autoscaler.simulation.cloud.model import Group, Machine, Pace
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.kubelet import Kubelets, Run
 from autoscaler.simulation.scheduler import Scheduler
 from tests import builders
+from tests.scenarios import running
 
 Body = dict[str, Any]
 NAMESPACE = "default"
@@ -33,15 +34,19 @@ ZONES = ("a", "b", "c")
 class World:
     """A cluster whose nodes come from a cloud."""
 
-    def __init__(self, *, pace: Pace | None = None, schedules: bool = True) -> None:
+    def __init__(
+        self, *, pace: Pace | None = None, schedules: bool = True, provider: SimulatedCloud | None = None
+    ) -> None:
         """Make a cluster; one that does not schedule finds no room for any pod, and never says why."""
         time = virtual_time.clock()
         self.cluster = SimulatedCluster(time, latency_seconds=0.005)
         self.cluster.install_definitions()
         self.cluster.install_policies()
-        self.cloud = SimulatedCloud(time, pace=pace)
+        self.cloud = provider or SimulatedCloud(time, pace=pace)
         self.cloud.on_in_service.append(self._register)
         self.cloud.on_gone.append(self._unregister)
+        self.clients: dict[str, SimulatedClient] = {}
+        """The clouds of provider accounts, by name: all see the same groups."""
         self.silent: set[str] = set()
         """Zones whose machines never become nodes."""
         self.run_seconds: float | None = None
@@ -110,6 +115,7 @@ class World:
             "namespace": namespace,
             "labels": spec.pop("labels", {}),
             "annotations": spec.pop("annotations", {}),
+            "ownerReferences": spec.pop("owners", []),
         }
         body = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container], **spec}}
         self.cluster.create(kinds.PODS, body)
@@ -178,42 +184,32 @@ class World:
             port.required(self.cluster.server.handle(request, "admin"))
 
 
-@contextlib.asynccontextmanager
-async def runtime(
-    world: World, pod: str = "a", *, ceilings: Ceilings | None = None, observe: bool = False
-) -> AsyncGenerator[process.Process, None]:
+def runtime(
+    world: World,
+    pod: str = "a",
+    *,
+    ceilings: Ceilings | None = None,
+    prices: Prices | None = None,
+    policy: model.Policy | None = None,
+    observe: bool = False,
+) -> contextlib.AbstractAsyncContextManager[process.Process]:
     """Run a replica that scales the world's nodes; at the end it stops cleanly."""
-    api, time = world.cluster.client(pod), virtual_time.clock()
-    holder = leadership.holder_of("sluice", pod, "0")
-    make = leadership.elector_maker(time, namespace=NAMESPACE, identity=holder, terms=election.Terms())
-    around = process.Surroundings(
-        api=api,
-        clock=time,
-        leadership=leadership.InLoop(api, make),
-        plan=controllers.inline,
-        namespace=NAMESPACE,
-        identity="sluice",
-        observe=observe,
-    )
     build = partial(
         controller.Controller,
         open_cloud=partial(_open, world),
         open_news=world.cloud.interruptions,
         ceilings=ceilings,
+        prices=prices,
+        policy=policy,
     )
-    made = process.Process(around, {"capacity": process.Registration(lease=names.CLUSTER_LEASE, build=build)})
-    task = asyncio.create_task(made.run())
-    try:
-        yield made
-    finally:
-        assert not task.done() or not task.exception(), task.exception()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    made = {"capacity": process.Registration(lease=names.CLUSTER_LEASE, build=build)}
+    return running.replica(world.cluster, made, pod=pod, observe=observe)
 
 
 async def _open(world: World, name: str, spec: object) -> cloud.Cloud:
-    del name, spec
-    return world.cloud.client()
+    del spec
+    world.clients[name] = world.cloud.client()
+    return world.clients[name]
 
 
 def _written(name: str, amount: int) -> str:

@@ -40,7 +40,6 @@ MORNING: dict[str, Any] = {
         }
     },
     "shortages": [{"zone": "eu-west-1a", "from": "06:01", "to": "06:40"}],
-    "prices": {"currency": "USD", "note": "made up", "hourly": {"m5.xlarge": {"on-demand": "0.20"}}},
 }
 
 
@@ -86,9 +85,9 @@ def test_the_budget_of_the_month_holds_what_came_too_late() -> None:
 
 def test_the_report_tells_all_of_it() -> None:
     record, _ = morning()
-    text = report.report(record, trace.parse(MORNING))
+    text = report.report(record, site().scaling.prices)
     assert "27 jobs and pods came." in text
-    assert "POOLS (made up)" in text
+    assert "POOLS (example prices)" in text
     assert len(text.splitlines()) < 60
 
 
@@ -102,11 +101,12 @@ def test_the_same_trace_gives_the_same_day() -> None:
 def test_the_demo_fits_its_stack() -> None:
     """`make demo` takes too long for a test; what it reads must go together all the same."""
     day = trace.read(ROOT / "examples" / "traces" / "day.yaml")
-    (grid,) = loading.load(reading.of_file(ROOT / "stacks" / "Pulumi.prod.yaml")).grids.values()
+    loaded = loading.load(reading.of_file(ROOT / "stacks" / "Pulumi.prod.yaml"))
+    (grid,), (listed,) = loaded.grids.values(), loaded.prices.values()
     assert set(day.seconds_used_this_month) <= {group.key.pool for group in grid.groups}
     assert {one.zone for one in day.shortages} <= {group.key.zone for group in grid.groups}
-    priced = day.prices.prices().hourly_micros
-    assert {(group.key.instance_type, group.capacity_type) for group in grid.groups} <= set(priced)
+    priced = {(kind, capacity) for kind, by_capacity in listed.hourly.items() for capacity in by_capacity}
+    assert {(group.key.instance_type, group.capacity_type) for group in grid.groups} == priced
 
 
 @pytest.mark.parametrize(

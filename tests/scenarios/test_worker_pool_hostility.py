@@ -10,7 +10,8 @@ import pytest
 from autoscaler.api import keys, version
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
-from tests.scenarios.worker_world import NAMESPACE, POOLS, World, deployment, runtime, simulated
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.worker_world import NAMESPACE, POOLS, World, deployment, runtime
 
 Next = Callable[[port.Request], Awaitable[port.Response]]
 

@@ -11,7 +11,8 @@ from autoscaler.kube import kinds, port
 from autoscaler.queues import port as queues
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import faults
-from tests.scenarios.worker_world import NAMESPACE, POOLS, Mortal, World, deployment, runtime, simulated, smallest_gap
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.worker_world import NAMESPACE, POOLS, Mortal, World, deployment, runtime, smallest_gap
 
 DOWN = queues.QueueError(queues.Reason.UNREACHABLE, "GET https://web-server/ got no answer")
 

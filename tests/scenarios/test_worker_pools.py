@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from autoscaler.kube import kinds
-from tests.scenarios.worker_world import POOLS, World, runtime, simulated, smallest_gap
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.worker_world import POOLS, World, runtime, smallest_gap
 
 
 @pytest.mark.accept("W10", "W17")

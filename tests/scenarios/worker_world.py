@@ -2,10 +2,9 @@
 
 import asyncio
 import contextlib
-import functools
 import itertools
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,9 +13,9 @@ import msgspec
 
 from autoscaler.api import names, resources
 from autoscaler.api.resources.worker_pools import QueueSource
-from autoscaler.kube import election, kinds, port
+from autoscaler.kube import kinds, port
 from autoscaler.queues import port as queues
-from autoscaler.runtime import controllers, leadership, process
+from autoscaler.runtime import process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.store import Change, Key
@@ -24,12 +23,15 @@ from autoscaler.simulation.kubelet import Kubelets, Run
 from autoscaler.simulation.scheduler import Scheduler
 from autoscaler.workers import controller, pods
 from tests import builders
+from tests.autoscaler.kube import cluster as kube_cluster
+from tests.scenarios import running
 
 Body = dict[str, Any]
 NAMESPACE = "default"
 POOLS = kinds.custom(resources.WorkerPool)
 START_SECONDS = 3.0
 ENDPOINT = "https://web-server/api/job/peek_queue"
+simulated = kube_cluster.simulated
 
 
 @dataclass
@@ -192,11 +194,7 @@ class World:
         return entry.object if entry else None
 
 
-Wrap = Callable[[port.Api], port.Api]
-
-
-@contextlib.asynccontextmanager
-async def runtime(  # noqa: PLR0913  # each test sets what matters
+def runtime(  # noqa: PLR0913  # each test sets what matters
     world: World,
     identity: str = "sluice",
     *,
@@ -204,33 +202,13 @@ async def runtime(  # noqa: PLR0913  # each test sets what matters
     pod: str = "a",
     observe: bool = False,
     everywhere: bool = False,
-    wrap: Wrap | None = None,
-) -> AsyncGenerator[process.Process, None]:
+    wrap: running.Wrap | None = None,
+) -> contextlib.AbstractAsyncContextManager[process.Process]:
     """Run a replica that handles one class, in the namespace of all tests; at the end it stops cleanly."""
-    api, clock = world.cluster.client(pod), virtual_time.clock()
-    seen: port.Api = wrap(api) if wrap else api
-    holder = leadership.holder_of(identity, pod, "0")
-    make = leadership.elector_maker(clock, namespace=NAMESPACE, identity=holder, terms=election.Terms())
-    around = process.Surroundings(
-        api=seen,
-        clock=clock,
-        leadership=leadership.InLoop(seen, make),
-        plan=controllers.inline,
-        namespace=NAMESPACE,
-        identity=identity,
-        observe=observe,
-    )
     namespace = None if everywhere else NAMESPACE
     build = partial(controller.Controller, class_name=class_name, namespace=namespace, open_queues=lambda: world.lines)
-    lease = names.worker_lease(class_name)
-    made = process.Process(around, {"workers": process.Registration(lease=lease, build=build)})
-    task = asyncio.create_task(made.run())
-    try:
-        yield made
-    finally:
-        assert not task.done() or not task.exception(), task.exception()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    made = {"workers": process.Registration(lease=names.worker_lease(class_name), build=build)}
+    return running.replica(world.cluster, made, identity=identity, pod=pod, observe=observe, wrap=wrap)
 
 
 class Mortal:
@@ -284,17 +262,6 @@ def deployment(name: str, **template: Any) -> Body:
             "template": {"metadata": metadata, "spec": spec},
         },
     }
-
-
-def simulated(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Run a test in virtual time."""
-
-    @functools.wraps(test)
-    def run() -> None:
-        virtual_time.run(test())
-
-    del run.__wrapped__  # pytest must not take it for the coroutine
-    return run
 
 
 def _node() -> Body:

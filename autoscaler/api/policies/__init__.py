@@ -10,6 +10,7 @@ from autoscaler.api.policies import (
     exclusive_pools,
     machine_group,
     node_preference,
+    placement_gate,
     pool_tolerations,
     writers,
 )
@@ -20,6 +21,7 @@ Policy = ValidatingPolicy | MutatingPolicy
 POLICIES: tuple[Policy, ...] = (
     machine_group.POLICY,
     node_preference.POLICY,
+    placement_gate.POLICY,
     pool_tolerations.GRANT,
     pool_tolerations.FOREIGN,
     pool_tolerations.UNFOUNDED,
@@ -33,7 +35,12 @@ POLICIES: tuple[Policy, ...] = (
 
 def for_runtime(user: str) -> tuple[Policy, ...]:
     """Return all policies, for a runtime that is this user; `writers.account_user` names a ServiceAccount's."""
-    return (*POLICIES, *writers.policies(user))
+    return (*POLICIES, *about_runtime(user))
+
+
+def about_runtime(user: str) -> tuple[ValidatingPolicy, ...]:
+    """Return the policies about what only the runtime may do, if it is this user."""
+    return (*writers.policies(user), placement_gate.kept_by(user))
 
 
 def manifests(runtime: str | None = None) -> tuple[Manifest, ...]:

@@ -132,7 +132,9 @@ class NodeGroup(Model):
     instances: Count = 0
     """The instances it has."""
     template_hash: Annotated[str, Field(max_length=64)] | None = None
-    """Hash of what its nodes are made from; the learned allocatable belongs to it."""
+    """Hash of what its nodes are made from; what was learned belongs to it."""
+    learned: Quantities | None = None
+    """The least that nodes of it have really offered, before what DaemonSets take; forgotten with the hash."""
     allocatable: Quantities = {}
     """What its nodes offer to pods: learned from them, or expected while there was none."""
     labels: Labels = {}

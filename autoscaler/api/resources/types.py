@@ -84,7 +84,8 @@ Quantity = Annotated[
     WithJsonSchema(_quantity_schema(">=", "must be a quantity of 0 or more such as 500m, 2 or 48Gi")),
 ]
 
-Quantities = Annotated[dict[ResourceName, Quantity], Field(max_length=16)]
+QUANTITIES_MAX = 16
+Quantities = Annotated[dict[ResourceName, Quantity], Field(max_length=QUANTITIES_MAX)]
 """Amounts by resource name."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final
 
+from autoscaler.api.scaling import Expander
 from autoscaler.capacity import model
 from autoscaler.capacity.placement import ground
 
@@ -23,8 +24,8 @@ class Chooser:
     def __init__(self, field: ground.Ground, policy: model.Policy) -> None:
         self._field = field
         chain = policy.expanders
-        self._balances = model.Expander.BALANCED in chain
-        cut = chain.index(model.Expander.BALANCED) if self._balances else len(chain)
+        self._balances = Expander.BALANCED in chain
+        cut = chain.index(Expander.BALANCED) if self._balances else len(chain)
         self._first, self._last = chain[:cut], chain[cut + 1 :]
         self._more = [group.more for group in field.groups]
         self._limits = [_Allowance(limit) for limit in field.situation.limits]
@@ -106,7 +107,7 @@ class Chooser:
         chain = (*self._first, *self._last)
         if not chain:
             return [0.0] * len(families)
-        if chain[0] is model.Expander.LEAST_WASTE:
+        if chain[0] is Expander.LEAST_WASTE:
             return [family.waste(used) for family, (_, used) in zip(families, estimates, strict=True)]
         pairs = zip(families, estimates, strict=True)
         return [_judged(self._field, chain[0], [family], used)[0] for family, (_, used) in pairs]
@@ -202,10 +203,10 @@ def nodes_filled(wanted: Sequence[int], family: ground.Family) -> float:
 
 
 def _judged(
-    field: ground.Ground, expander: model.Expander, families: Sequence[ground.Family], used: Sequence[float]
+    field: ground.Ground, expander: Expander, families: Sequence[ground.Family], used: Sequence[float]
 ) -> list[float]:
     """Judge families by one expander; less is better."""
-    if expander is not model.Expander.PRICE:
+    if expander is not Expander.PRICE:
         return [family.waste(used) for family in families]
     value = sum(amount * worth for amount, worth in zip(used, field.values, strict=True)) or 1.0
     return [family.price / value for family in families]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from autoscaler.cloud import port, writes
-from autoscaler.simulation.cloud.faults import Call, Effect
+from autoscaler.simulation.cloud.faults import Call, Effect, Faults
 from autoscaler.simulation.cloud.model import Group
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ class SimulatedClient:
         self._cluster = cluster
         self.calls: Counter[Call] = Counter()
         """How often each was asked, pages counted one by one."""
+        self.faults = Faults()
+        """Those of this client alone; they come before the cloud's."""
 
     async def groups(self, names: Collection[port.GroupName] | None = None) -> port.Listing:
         found = await self._ask(Call.GROUPS, lambda: self._listed(names))
@@ -79,7 +81,7 @@ class SimulatedClient:
     async def _ask(self, call: Call, do: Callable[[], T]) -> T:
         self.calls[call] += 1
         await asyncio.sleep(self._cloud.latency_seconds)
-        effect = self._cloud.faults.next(call)
+        effect = self.faults.next(call) or self._cloud.faults.next(call)
         match effect:
             case None:
                 return do()

@@ -60,6 +60,7 @@ def node(  # noqa: PLR0913  # the same
     taints: Iterable[dict[str, str]] = (),
     created_at: str = STAMP,
     gpus: int = 0,
+    labels: dict[str, str] | None = None,
     **spec: Any,
 ) -> objects.Node:
     """A node of an m5.xlarge."""
@@ -71,7 +72,7 @@ def node(  # noqa: PLR0913  # the same
             "uid": name,
             "resourceVersion": "1",
             "creationTimestamp": created_at,
-            "labels": {keys.ZONE: zone, keys.HOSTNAME: name},
+            "labels": {keys.ZONE: zone, keys.HOSTNAME: name, **(labels or {})},
         },
         "spec": {"providerID": f"aws:///{zone}/{instance}", "taints": list(taints), **spec},
         "status": {

@@ -140,7 +140,7 @@ def test_money_is_reckoned_with_the_dearest_type() -> None:
 
 def test_a_type_without_a_price_may_not_start_under_a_limit_of_money() -> None:
     told = budgets.unpriced(pool(targetMaxCostPerMonth=2), "m5.large", PRICES)
-    assert told == "targetMaxCostPerMonth is 2 and m5.large on-demand has no price: add it to the prices"
+    assert told == "targetMaxCostPerMonth is 2 and m5.large on-demand has no price: add it to the stack's prices"
     assert budgets.unpriced(pool(targetMaxCostPerMonth=2), "m5.xlarge", PRICES) is None
     assert budgets.unpriced(pool(), "m5.large", PRICES) is None
 

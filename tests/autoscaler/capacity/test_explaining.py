@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import explaining
 from autoscaler.kube import objects
@@ -80,3 +81,29 @@ def test_a_limit_of_the_pool_is_named() -> None:
 def test_nodes_with_room_are_named() -> None:
     result = explained(seen.pod(), nodes=(seen.node(), seen.node("full", unschedulable=True)))
     assert result.room == ("node",)
+
+
+def test_the_taint_of_an_ephemeral_group_is_no_reason_against_it() -> None:
+    taint = {"key": keys.RESERVED_FOR, "value": keys.RESERVED_FOR_NONE, "effect": "NoSchedule"}
+    (verdict,) = explained(seen.pod(), pool("once", group(taints=[taint]), ephemeral=True)).verdicts
+    assert verdict.says == "would take it"
+
+
+def test_a_machine_for_one_pod_is_room_while_it_is_free_and_for_whom_it_is_kept() -> None:
+    def kept(name: str, value: str) -> objects.Node:
+        return seen.node(name, taints=[{"key": keys.RESERVED_FOR, "value": value, "effect": "NoSchedule"}])
+
+    own = [{"key": keys.RESERVED_FOR, "operator": "Equal", "value": "pod", "effect": "NoSchedule"}]
+    nodes = (kept("free", keys.RESERVED_FOR_NONE), kept("mine", "pod"), kept("theirs", "other"))
+    assert explained(seen.pod(tolerations=own), nodes=nodes).room == ("free", "mine")
+    assert explained(seen.pod(), nodes=nodes).room == ("free",)
+
+
+def test_a_pod_that_waits_for_a_zone_says_so_and_every_group_says_something() -> None:
+    gated = seen.pod(waits=False, schedulingGates=[{"name": "sluice.dev/placement"}])
+    got = explained(gated, pool("gpu", group("a"), group("b", maximum=0)))
+    assert "until one zone has room on ready nodes for all pods of its owner" in got.summary
+    assert "taken by 1 of 2 node groups" in got.summary
+    assert [verdict.fits for verdict in got.verdicts] == [True, False]
+    there = explained(gated, pool("gpu", group()), nodes=(seen.node(),))
+    assert "find room on 1 nodes" in there.summary

@@ -1,4 +1,4 @@
-"""A lower target never means fewer places, nobody gets more places than pods, and a second look starts nothing."""
+"""A lower target never means fewer places, and nobody gets more places than pods."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.capacity import latency
-from autoscaler.capacity.latency import Patience, Places, Reason, Stage, Target
+from autoscaler.capacity.latency import Patience, Reason, Target
 from tests.autoscaler.capacity import books
 
 WAITING = st.integers(0, 5000)
@@ -38,17 +38,17 @@ TARGETS = st.builds(
 )
 def test_places_for_a_hundred_pods(target: Target, want: int) -> None:
     assert latency.needed(100, target) == want
-    assert latency.launch(100, target, Places()) == want
+    assert latency.patience(100, target, busy=0).places == want
 
 
-def test_places_that_are_there_or_on_their_way_count() -> None:
+def test_busy_places_count() -> None:
     target = Target(target_seconds=720, boot_seconds=120, duration_seconds=600)
-    assert latency.launch(100, target, Places(busy=10, idle=5, booting=15)) == 20
+    assert latency.patience(100, target, busy=10).places == 40
 
 
 def test_busy_places_do_not_count_where_no_place_serves_twice() -> None:
     target = Target(target_seconds=720, boot_seconds=120, duration_seconds=600, is_ephemeral=True)
-    assert latency.launch(100, target, Places(busy=40, booting=30)) == 70
+    assert latency.patience(100, target, busy=40).places == 100
 
 
 def test_busy_places_do_not_count_where_nothing_is_in_time() -> None:
@@ -79,10 +79,10 @@ def test_pods_get_no_more_places_than_they_are(waiting: int, target: Target, bus
     assert target.target_seconds is not None or got.left == 0
 
 
-@given(WAITING, TARGETS, BUSY, st.integers(0, 300))
-def test_a_second_look_starts_nothing(waiting: int, target: Target, busy: int, idle: int) -> None:
-    first = latency.launch(waiting, target, Places(busy=busy, idle=idle))
-    assert latency.launch(waiting, target, Places(busy=busy, idle=idle, booting=first)) == 0
+@given(WAITING, TARGETS, BUSY)
+def test_the_places_that_pods_get_serve_them_all(waiting: int, target: Target, busy: int) -> None:
+    got = latency.patience(waiting, target, busy=busy)
+    assert latency.served(got.places, target, busy=busy) >= waiting
 
 
 @given(st.integers(1, 3000), TARGETS)
@@ -99,27 +99,6 @@ def test_pods_one_after_another_on_their_places_all_begin_within_the_target(
     places = latency.needed(waiting, target)
     last_begins = boot + (-(-waiting // places) - 1) * duration
     assert last_begins <= boot + spare
-
-
-def test_what_a_pool_cannot_take_flows_on_to_the_next_with_its_own_target() -> None:
-    first = Stage(target=Target(target_seconds=720, boot_seconds=120, duration_seconds=600), most=20)
-    second = Stage(target=Target(target_seconds=1320, boot_seconds=120, duration_seconds=600))
-    got = latency.flow(100, [first, second])
-    assert [(each.waiting, each.places) for each in got] == [(100, 20), (60, 20)]
-
-
-def test_nothing_flows_on_from_a_pool_that_can_take_all_it_needs() -> None:
-    first = Stage(target=Target(target_seconds=720, boot_seconds=120, duration_seconds=600), busy=10)
-    got = latency.flow(100, [first, Stage(target=Target())])
-    assert [(each.waiting, each.places) for each in got] == [(100, 40), (0, 0)]
-
-
-@given(WAITING, st.lists(st.builds(Stage, target=TARGETS, busy=BUSY, most=st.none() | BUSY), max_size=4))
-def test_a_flow_gives_every_pool_what_it_may_have_and_no_pod_two_places(waiting: int, stages: list[Stage]) -> None:
-    got = latency.flow(waiting, stages)
-    assert sum(each.places for each in got) <= waiting
-    for stage, each in zip(stages, got, strict=True):
-        assert each.places <= (waiting if stage.most is None else stage.most)
 
 
 @given(st.integers(0, 500), st.lists(st.integers(0, 100), max_size=8))
@@ -155,9 +134,8 @@ def test_only_pods_that_end_and_work_alone_may_wait(kind: str, labels: dict[str,
     assert latency.may_wait(books.pod("one", owners=books.owner(kind), labels=labels)) is want
 
 
-def test_pods_of_nobody_and_of_admitted_jobs_never_wait() -> None:
+def test_pods_of_nobody_never_wait() -> None:
     assert not latency.may_wait(books.pod("one"))
-    assert not latency.may_wait(books.pod("one", owners=books.owner("Job", "u-1")), {"u-1"})
 
 
 def test_the_time_to_boot_is_that_of_most_instances() -> None:

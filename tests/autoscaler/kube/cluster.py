@@ -63,11 +63,13 @@ async def bench(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def simulated(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+def simulated(
+    test: Callable[[], Coroutine[Any, Any, None]], *, start: float = virtual_time.START
+) -> Callable[[], None]:
     """Run a test in virtual time."""
 
     def run() -> None:
-        virtual_time.run(test())
+        virtual_time.run(test(), start=start)
 
     run.__name__ = test.__name__
     run.__doc__ = test.__doc__

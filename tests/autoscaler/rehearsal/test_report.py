@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.scaling import PriceList
 from autoscaler.cloud.prices import Prices
-from autoscaler.rehearsal import chart, report, tables, trace, words
+from autoscaler.rehearsal import chart, report, tables, words
 from tests.autoscaler.rehearsal import records
 from tests.autoscaler.rehearsal.records import DAY, HOUR, START, machine
 
@@ -93,9 +94,8 @@ def test_durations_are_written_as_people_do(seconds: float, want: str) -> None:
 
 
 def test_the_whole_is_short_and_says_where_prices_come_from() -> None:
-    day = trace.parse({"starts": "2026-06-30T06:00:00Z", "prices": {"currency": "USD", "note": "example prices"}})
     logs = tuple(records.desired(each * 1000, "spot.a", each, each + 1) for each in range(20))
-    lines = report.report(records.record(machines=(machine("1", 0),), logs=logs), day).splitlines()
+    lines = report.report(records.record(machines=(machine("1", 0),), logs=logs), PriceList(example=True)).splitlines()
     assert lines[0] == "0 jobs and pods came. 1 machine was started, at most 1 at once, for USD 0.00 (example prices)."
     assert "THE MOST TELLING 10 OF 20 DECISIONS, with their reasons" in lines
     assert len(lines) < 60

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.api.resources.pools import CapacityType
 from autoscaler.rehearsal import arrivals, trace
 
 WORK: dict[str, Any] = {
@@ -18,18 +17,16 @@ WORK: dict[str, Any] = {
 }
 DAY: dict[str, Any] = {
     "starts": "2026-06-30T06:00:00Z",
-    "prices": {"currency": "USD", "hourly": {"m5.large": {"on-demand": "0.10"}}},
     "queues": {"compile": {**WORK, "poolCapacity": 3}},
     "pods": {"training": WORK},
 }
 
 
-def test_times_durations_and_prices_are_understood() -> None:
+def test_times_and_durations_are_understood() -> None:
     day = trace.parse(DAY)
     assert day.queues["compile"].takes == (60.0, 5400.0)
     assert day.after_start(6 * 3600) == 0
     assert day.after_start(5 * 3600) == 23 * 3600
-    assert day.prices.prices().hourly_micros == {("m5.large", CapacityType.ON_DEMAND): 100_000}
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 import argparse
 import socket
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from autoscaler.api import permissions
+from autoscaler.api import permissions, scaling
+from autoscaler.api.resources.pools import CapacityType
 from autoscaler.kube import credentials
 from autoscaler.runtime import settings
 
@@ -186,3 +188,23 @@ def test_ceilings_are_numbers_or_absent() -> None:
     assert (read().max_nodes, read().max_cores, read().max_launches_per_minute) == (None, None, None)
     got = read("--max-nodes", "50", environment={**OUTSIDE, "SLUICE_MAX_CORES": "400"})
     assert (got.max_nodes, got.max_cores) == (50, 400)
+
+
+def test_the_choice_and_the_prices_are_read() -> None:
+    got = read("--expanders", "price, balanced", "--prices", '{"hourly": {"m5.large": {"spot": "0.031"}}}')
+    assert got.expanders == (scaling.Expander.PRICE, scaling.Expander.BALANCED)
+    assert got.prices == scaling.PriceList(hourly={"m5.large": {CapacityType.SPOT: Decimal("0.031")}})
+    assert (read().expanders, read().prices.hourly) == (scaling.EXPANDERS, {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        (("--expanders", "cheapest"), "'cheapest' must be some of least-waste, price, balanced, each once"),
+        (("--expanders", "price,price"), "--expanders: 'price,price' must be some of"),
+        (("--prices", "free"), "--prices: the whole: Invalid JSON"),
+        (("--prices", '{"hourly": {"m5.large": {"spot": "0"}}}'), "--prices: hourly.m5.large.spot: Input should be"),
+    ],
+)
+def test_a_choice_or_prices_that_cannot_be_are_refused(arguments: tuple[str, ...], want: str) -> None:
+    assert want in complaint(*arguments)

@@ -1,6 +1,7 @@
 """The example worker says what the runtime says, and needs nothing but Python."""
 
 import ast
+import runpy
 import sys
 from pathlib import Path
 
@@ -32,6 +33,14 @@ def test_it_needs_the_standard_library_alone(name: str) -> None:
     assert {module.partition(".")[0] for module in imported} <= sys.stdlib_module_names
 
 
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [("8080", ("127.0.0.1", 8080)), ("0.0.0.0:80", ("0.0.0.0", 80))],  # noqa: S104
+)
+def test_its_queue_lets_others_in_only_where_it_is_told_to(given: str, want: tuple[str, int]) -> None:
+    assert runpy.run_path(str(EXAMPLE / "queue_server.py"))["address"](given) == want
+
+
 def test_its_manifests_fit_together() -> None:
     manifests = list(yaml.safe_load_all((EXAMPLE / "worker-pool.yaml").read_text()))
     named = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in manifests}
@@ -45,4 +54,6 @@ def test_its_manifests_fit_together() -> None:
     secret = named["Secret", pool.spec.queue.source.secret_name or ""]
     assert port.API_KEY in secret["stringData"]
     assert ("Service", "queue") in named
+    queue = named["Deployment", "queue"]["spec"]["template"]["spec"]["containers"][0]
+    assert queue["command"][-1] == "0.0.0.0:8080"  # other pods ask it
     assert {manifest["metadata"]["namespace"] for manifest in manifests} == {"default"}

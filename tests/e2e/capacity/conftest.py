@@ -67,13 +67,18 @@ def start(tmp_path: Path, site: Site) -> Iterator[Start]:
 
 @contextlib.contextmanager
 def replica(
-    site: Site, directory: Path, *flags: str, namespace: str | None = None, pod: str = "one"
+    site: Site,
+    directory: Path,
+    *flags: str,
+    namespace: str | None = None,
+    pod: str = "one",
+    endpoint: str | None = None,
 ) -> Iterator[replicas.Replica]:
-    """Run the runtime for a site; a cycle that failed fails the test."""
+    """Run the runtime for a site, on its AWS or another endpoint; a cycle that failed fails the test."""
     kubeconfig = directory / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(site.plane.kubeconfig.read_text())
-    environment = {**site.plane.environment, "AWS_ENDPOINT_URL": site.referee.url}
+    environment = {**site.plane.environment, "AWS_ENDPOINT_URL": endpoint or site.referee.url}
     with replicas.Replica(
         kubeconfig,
         namespace or site.namespace,

@@ -266,8 +266,14 @@ class Site:
             self.ec2.delete_launch_template(LaunchTemplateName=name)
         for path in [*self._instances(), *reversed(self._made)]:
             self.plane.api.delete(path)
+            self._let_go(path)
         if self._groups:
             waiting.eventually(lambda: not self.nodes())
+
+    def _let_go(self, path: str) -> None:
+        """Take the runtime's finalizer off a pool: the runtime has ended before us."""
+        if "/instancepools/" in path and self.plane.api.request("GET", path).ok:
+            self.plane.api.merge(path, {"metadata": {"finalizers": None}})
 
     def _instances(self) -> list[str]:
         """Return the paths of what the runtime has noted of this site's machines."""

@@ -100,6 +100,7 @@ def test_nothing_is_asked_of_a_disabled_pool_and_what_runs_there_goes_on(site: S
     assert site.desired() == {group: 2}
 
 
+@pytest.mark.accept("P10")
 def test_a_scope_uses_its_pools_by_priority_and_falls_back_where_a_limit_is_reached(
     site: Site, start: conftest.Start
 ) -> None:

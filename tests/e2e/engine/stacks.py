@@ -151,6 +151,11 @@ def inventory(plane: Plane) -> set[str]:
     return {one for one in found if not one.endswith(".sluice.dev")}
 
 
+def records(plane: Plane) -> set[str]:
+    """Name the books of machines as an inventory does: they outlive pools and stacks."""
+    return {f"instances /{name}" for name in objects(plane, "instances")}
+
+
 def only_left(plane: Plane, want: set[str]) -> None:
     """Wait until a cluster holds exactly these objects; fail with those that are too many or too few."""
 

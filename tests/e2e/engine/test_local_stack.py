@@ -75,9 +75,11 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     assert {step.urn for step in removed} == {step.urn for step in added}
     assert aws.groups()[WORKERS]["DesiredCapacity"] == 2
 
-    # Leaving takes everything but the definitions, the machines that run included.
+    # Leaving takes everything but the definitions, the machines that run included. The runtime must be there for it.
+    replicas.start(plane, replicas.deployment(plane))
     engine.destroy("local")
-    stacks.only_left(plane, empty)
+    plane.stop_guests()
+    stacks.only_left(plane, empty | stacks.records(plane))
     assert aws.everything() == []
     assert stacks.definitions(plane) == {one["metadata"]["name"] for one in crds.all_crds()}
 

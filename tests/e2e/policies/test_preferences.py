@@ -76,6 +76,7 @@ def test_unscoped_pods_go_by_the_taint_alone(here: Ground) -> None:
     assert "affinity" not in here.would_be(namespace)
 
 
+@pytest.mark.accept("P10")
 def test_pools_are_filled_by_priority_and_unlisted_ones_last(here: Ground) -> None:
     """One pod fills a node. Lower pools have the image and more nodes, an exclusive one among them."""
     scope = f"team-{here.id}"

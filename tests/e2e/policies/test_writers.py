@@ -17,6 +17,7 @@ def runtime(here: Ground) -> Iterator[Api]:
         yield api
 
 
+@pytest.mark.accept("P24")
 def test_nobody_but_the_runtime_deletes_an_instance(here: Ground, runtime: Api) -> None:
     number = 100 + int(here.id, 16) % 90_000
     name = f"gpu-{number}"

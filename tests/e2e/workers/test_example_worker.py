@@ -50,7 +50,7 @@ class Queue:
 @pytest.fixture
 def queue() -> Iterator[Queue]:
     [port] = ports.free(1)
-    command = [sys.executable, str(EXAMPLE / "queue_server.py"), str(port)]
+    command = [sys.executable, str(EXAMPLE / "queue_server.py"), f"127.0.0.1:{port}"]
     with subprocess.Popen(command, env={**os.environ, "API_KEY": KEY}, stderr=subprocess.DEVNULL) as process:
         made = Queue(port)
         waiting.eventually(made.is_up)

@@ -35,5 +35,5 @@ def test_a_refusal_names_the_binding_that_an_administrator_would_delete() -> Non
 
 def test_all_policies_have_names_of_their_own() -> None:
     names = [policy.name for policy in policies.for_runtime(RUNTIME)]
-    assert len(set(names)) == len(names) == len(policies.POLICIES) + 2
+    assert len(set(names)) == len(names) == len(policies.POLICIES) + 3
     assert len(policies.manifests(RUNTIME)) == 2 * len(names)

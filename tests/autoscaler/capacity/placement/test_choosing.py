@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.api.scaling import Expander
 from autoscaler.capacity import model, placement
 from tests.autoscaler.capacity import builders
 from tests.autoscaler.capacity.builders import demand, group, situation
 
-WASTE, PRICE, BALANCED = model.Expander.LEAST_WASTE, model.Expander.PRICE, model.Expander.BALANCED
+WASTE, PRICE, BALANCED = Expander.LEAST_WASTE, Expander.PRICE, Expander.BALANCED
 
 
-def launched(*demands: model.Demand, expanders: tuple[model.Expander, ...] = (), **parts: Any) -> dict[Any, int]:
+def launched(*demands: model.Demand, expanders: tuple[Expander, ...] = (), **parts: Any) -> dict[Any, int]:
     policy = model.Policy(expanders=expanders) if expanders else model.Policy()
     return placement.place(situation(*demands, **parts), policy).new_nodes()
 
@@ -95,7 +96,7 @@ def test_a_later_expander_decides_among_equals_only() -> None:
 
 
 @pytest.mark.parametrize("expanders", [(BALANCED,), (BALANCED, WASTE), (WASTE,), (PRICE,), (PRICE, WASTE, BALANCED)])
-def test_every_chain_places_everything(expanders: tuple[model.Expander, ...]) -> None:
+def test_every_chain_places_everything(expanders: tuple[Expander, ...]) -> None:
     groups = [group(zone, cpu_millis=size, of={"more": 5}) for zone in "ab" for size in (2000, 4000)]
     asked = situation(demand(1000, count=50), groups=groups)
     result = placement.place(asked, model.Policy(expanders=expanders))

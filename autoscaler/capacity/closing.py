@@ -1,0 +1,32 @@
+"""Nodes that take no more work, because their pool has used up what it may use this month. Pure.
+
+Work that runs goes on, and nothing follows it: or a pool with a long queue would never come to an end, since each pod
+that ends makes room for the next. As many nodes as a group must have at least stay open: their machines are paid for
+either way.
+"""
+
+from autoscaler.api import keys
+from autoscaler.capacity import budgets, offers, supply, work
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import objects
+
+
+def closed(snapshot: Snapshot) -> tuple[objects.Key, ...]:
+    """Return the nodes with work that take no more of it; idle ones are removed anyway."""
+    spent = budgets.spent_pools(offers.monthly(snapshot))
+    groups = [group for group in snapshot.groups if group.key.pool in spent]
+    if not groups:
+        return ()
+    busy = {pod.node_name for pod in snapshot.pods.values() if work.is_work(pod)}
+    return tuple(node for group in groups for node in _of_group(snapshot, group) if node.name in busy)
+
+
+def _of_group(snapshot: Snapshot, group: cloud.NodeGroup) -> list[objects.Key]:
+    """Return what a group has beyond its minimum, those that are marked already first."""
+    nodes = sorted(supply.nodes_of(snapshot, group).values(), key=lambda node: (not _is_marked(node), node.meta.key))
+    return [node.meta.key for node in nodes[: max(0, group.desired - group.minimum)]]
+
+
+def _is_marked(node: objects.Node) -> bool:
+    return any(taint.key == keys.REMOVING for taint in node.taints)

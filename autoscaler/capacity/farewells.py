@@ -1,0 +1,222 @@
+"""Say farewell: hold pools until they are empty, then let them go; when the whole stack leaves, take off all of ours.
+
+Who leaves and what is waited for is decided in `leaving`; nodes are emptied by `departures`. Here finalizers are put on
+and taken off, and what still runs is told. A pool is let go only after its nodes have been empty for a moment and the
+API server itself says so. Every step may be repeated, also by another replica.
+"""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from autoscaler import control, drain_object
+from autoscaler.api import keys, permissions
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.resources.pools import InstancePool
+from autoscaler.capacity import leaving
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.drain_object import Stage
+from autoscaler.kube import events, kinds, listing, objects, port, store, traces, writer
+
+log = structlog.get_logger()
+SETTLE_SECONDS: Final = 5.0
+"""How long nodes must have been empty: what was on its way there has arrived by then."""
+CLOSING_SECONDS: Final = 60.0
+"""How long what lives for ever may take to leave once the stack's last work has ended: budgets may hold it for ever."""
+AGAIN_SECONDS: Final = 5.0
+TICK_SECONDS: Final = 0.001
+POOLS: Final = kinds.custom(InstancePool)
+Pool = objects.Custom[InstancePool]
+
+
+class Farewells:
+    """Holds pools and lets them go."""
+
+    def __init__(
+        self,
+        footing: control.Footing,
+        *,
+        pools: store.Table[Pool],
+        nodes: store.Table[objects.Node],
+        pods: store.Table[objects.Pod],
+    ) -> None:
+        self._footing = footing
+        self._pools = pools
+        self._nodes = nodes
+        self._pods = pods
+        self._object = drain_object.DrainObject(footing, permissions.CAPACITY)
+        self._target = writer.Target(resource=POOLS, decode=objects.custom(InstancePool), table=pools)
+        self._empty_since: dict[str, float] = {}
+        """Pools whose nodes are empty, and since when by the clock that never goes back."""
+        self._told: dict[str, leaving.Reason] = {}
+        self._closing_since: float | None = None
+        """Since when, in a stack that leaves, no work is left that ends by itself; None: some is."""
+        self._is_dissolved = False
+
+    @property
+    def have_left(self) -> bool:
+        """Tell whether nothing is to be done any more."""
+        self._is_dissolved = self._is_dissolved and self.is_dissolving
+        is_held = any(keys.FINALIZER in pool.meta.finalizers for pool in self._pools)
+        return self._is_dissolved or (self._object.stage is Stage.LEFT and not is_held)
+
+    @property
+    def is_dissolving(self) -> bool:
+        """Tell whether the whole stack leaves."""
+        return self._object.stage is not Stage.STAYING
+
+    @property
+    def is_closing(self) -> bool:
+        """Tell whether the whole stack leaves and its last work has ended."""
+        return self.is_dissolving and self._closing_since is not None
+
+    def who(self) -> dict[str, float]:
+        """Return the pools that are being removed, and since when."""
+        return leaving.who(self._pools, self._object.since if self.is_dissolving else None)
+
+    async def carry_out(self, snapshot: Snapshot) -> float | None:
+        """Hold what stays, and let go of what is empty; return when to look again if nothing changes before."""
+        try:
+            await self._hold()
+            wakes = [*[await self._see_off(pool, snapshot) for pool in list(self._pools)]]
+            wakes.append(await self._close(snapshot) if self.is_dissolving else None)
+        except port.KubeError as error:  # it changed meanwhile, or cannot be reached
+            log.info("farewell_not_said", error=str(error))
+            wakes = [self._footing.clock.now() + AGAIN_SECONDS]
+        return min((at for at in wakes if at is not None), default=None)
+
+    # Pools
+
+    async def _hold(self) -> None:
+        """Keep all pools that stay from going before they are empty."""
+        there = list(self._pools) if self._object.stage is Stage.STAYING else []
+        for pool in there:
+            if pool.meta.deleted_at is None and keys.FINALIZER not in pool.meta.finalizers:
+                await self._set_finalizers(pool, [*pool.meta.finalizers, keys.FINALIZER])
+
+    async def _see_off(self, pool: Pool, snapshot: Snapshot) -> float | None:
+        """Tell of a pool that is being removed, and let it go once it is empty."""
+        name = pool.meta.key.name
+        if name not in snapshot.leaving:
+            self._empty_since.pop(name, None)
+            self._told.pop(pool.meta.uid, None)
+            return None
+        left = leaving.remainder(snapshot, name)
+        self._tell(pool, left, snapshot.now)
+        settled_at = self._settles(name, left)
+        if settled_at is None:
+            return left.wake_at
+        ago = self._footing.clock.monotonic() - self._footing.clock.now()
+        if left.nodes and self._footing.clock.monotonic() < settled_at - TICK_SECONDS:
+            return settled_at - ago
+        if pool.meta.deleted_at is None or keys.FINALIZER not in pool.meta.finalizers:
+            return None  # it goes with all others
+        if not await self._is_empty(left, snapshot):
+            return self._footing.clock.now() + AGAIN_SECONDS
+        await self._set_finalizers(pool, [each for each in pool.meta.finalizers if each != keys.FINALIZER])
+        log.info("pool_let_go", pool=name, since=left.since)
+        return None
+
+    def _settles(self, name: str, left: leaving.Remainder) -> float | None:
+        """Return when a pool will have been empty for long enough; None if it is not empty."""
+        if not left.is_empty:
+            self._empty_since.pop(name, None)
+            return None
+        return self._empty_since.setdefault(name, self._footing.clock.monotonic()) + SETTLE_SECONDS
+
+    async def _is_empty(self, left: leaving.Remainder, snapshot: Snapshot) -> bool:
+        """Ask the API server itself whether nothing that is waited for runs on these nodes."""
+        found = await asyncio.gather(*(self._pods_on(node.meta.key.name) for node in left.nodes))
+        return not any(leaving.is_waited_for(pod, snapshot) for pods in found for pod in pods)
+
+    async def _pods_on(self, node: str) -> list[objects.Pod]:
+        query = {"fieldSelector": f"spec.nodeName={node}"}
+        return await listing.read(self._footing.api, kinds.PODS, objects.pod, query=query)
+
+    async def _set_finalizers(self, pool: Pool, finalizers: list[str]) -> None:
+        changes = {"metadata": {"finalizers": finalizers or None}}
+        only_if = writer.Precondition.of(pool)
+        await self._footing.writer.patch(self._target, pool.meta.key, changes, only_if=only_if)
+
+    # The whole stack
+
+    async def _close(self, snapshot: Snapshot) -> float | None:
+        """Once all work has ended, give what lives for ever a moment to leave, then leave."""
+        if not await self._is_over(snapshot):
+            self._closing_since = None
+            return None
+        clock = self._footing.clock
+        if self._closing_since is None:
+            self._closing_since = clock.monotonic()
+        closed_at = self._closing_since + CLOSING_SECONDS
+        if leaving.services(snapshot) and clock.monotonic() < closed_at - TICK_SECONDS:
+            at_once = clock.now() + TICK_SECONDS if not snapshot.closing else None  # nobody was asked yet
+            return at_once or closed_at - clock.monotonic() + clock.now()
+        return await self._dissolve()
+
+    async def _is_over(self, snapshot: Snapshot) -> bool:
+        """Tell whether no work keeps the stack from leaving any more."""
+        for name in snapshot.leaving:
+            left = leaving.remainder(snapshot, name)
+            settled_at = self._empty_since.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS
+            is_settled = not left.nodes or self._footing.clock.monotonic() >= settled_at
+            if not left.is_empty or not is_settled or not await self._is_empty(left, snapshot):
+                return False
+        return True
+
+    async def _dissolve(self) -> float | None:
+        """Take all of ours off what stays in the cluster, then let the drain object go."""
+        held = await listing.read(self._footing.api, POOLS, objects.simple)  # those that make no sense to us, too
+        found = [(POOLS, pool.meta, _held(pool.meta)) for pool in held]
+        found += [(kinds.NODES, node.meta, _marked(node)) for node in self._nodes]
+        found += [(kinds.PODS, pod.meta, _gated(pod)) for pod in self._pods]
+        changed = [(resource, meta, changes) for resource, meta, each in found if (changes := traces.without(each))]
+        cleared = [await self._clear(resource, meta, changes) for resource, meta, changes in changed]
+        if not all(cleared):
+            return self._footing.clock.now() + AGAIN_SECONDS
+        await self._object.let_go()
+        self._is_dissolved = True
+        log.info("stack_left", cleared=len(cleared))
+        return None
+
+    async def _clear(self, resource: kinds.ResourceType, meta: objects.Meta, changes: Manifest) -> bool:
+        """Take all of ours off an object; one that cannot be cleared does not hold up the others."""
+        target: writer.Target[objects.Simple] = writer.Target(resource=resource, decode=objects.simple)
+        only_if = writer.Precondition(uid=meta.uid, resource_version=meta.resource_version)
+        try:
+            await self._footing.writer.patch(target, meta.key, changes, only_if=only_if)
+        except port.NotFoundError:
+            return True
+        except port.KubeError as error:
+            log.warning("not_cleared", kind=resource.kind, name=meta.key.name, error=str(error))
+            return False
+        log.info("cleared", kind=resource.kind, name=meta.key.name, what=traces.told(changes))
+        return True
+
+    # Telling
+
+    def _tell(self, pool: Pool, left: leaving.Remainder, now: float) -> None:
+        """Tell what still runs, once at each stage."""
+        reason = left.reason(now)
+        if self._told.get(pool.meta.uid) is reason:
+            return
+        self._told[pool.meta.uid] = reason
+        kind = events.EventType.WARNING if reason is leaving.Reason.OVERDUE else events.EventType.NORMAL
+        regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
+        self._footing.recorder.record(events.Event(regarding=regarding, type=kind, reason=reason, message=str(left)))
+        log.info("pool_leaving", pool=pool.meta.key.name, stage=reason, pods=len(left.pods), since=left.since)
+
+
+def _held(meta: objects.Meta) -> Manifest:
+    return {"metadata": {"finalizers": meta.finalizers}}
+
+
+def _marked(node: objects.Node) -> Manifest:
+    taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]
+    metadata = {"labels": node.meta.labels, "annotations": node.meta.annotations}
+    return {"kind": kinds.NODES.kind, "metadata": metadata, "spec": {"taints": taints}}
+
+
+def _gated(pod: objects.Pod) -> Manifest:
+    return {"spec": {"schedulingGates": [{"name": gate} for gate in pod.gates]}}

@@ -1,0 +1,95 @@
+"""What nodes of a group really offer, where that is not what their type promises. Pure.
+
+The least of the group's nodes counts, and a device only once it has appeared. It belongs to the launch template: nodes
+of another one teach nothing, and a new template is a new beginning. It is kept in the pool's status, so that a group
+whose nodes are all gone is not planned from the catalogue again by whoever leads next.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from autoscaler.api import quantities
+from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.pools import InstancePool
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+
+CPU: Final = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What nodes of one launch template offered at least."""
+
+    template_hash: str | None
+    """None where nobody can tell later whether the template is still the same: then it is not kept in status."""
+    amounts: Mapping[str, int]
+
+
+Known = Mapping[NodeGroupKey, Learned]
+
+
+def template_hash(group: cloud.NodeGroup) -> str | None:
+    """Name what a group's next node is made from: a numbered version of its template, which never changes, and tags."""
+    if group.template is None or not group.template.version.isdecimal():
+        return None
+    taints = [taint.model_dump(mode="json") for taint in group.node.taints]
+    said = [
+        group.key.instance_type,
+        group.template.id,
+        group.template.version,
+        sorted(group.node.labels.items()),
+        taints,
+        sorted(group.node.resources.items()),
+    ]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
+
+
+def recall(
+    known: Known, pools: Iterable[InstancePool], groups: Collection[cloud.NodeGroup]
+) -> dict[NodeGroupKey, Learned]:
+    """Forget what is of another template, and add what pools wrote down about groups of which nothing is known."""
+    hashes = {group.key: template_hash(group) for group in groups}
+    recalled = {key: each for key, each in known.items() if key in hashes and each.template_hash == hashes[key]}
+    unknown = {group.name: group for group in groups if group.key not in recalled}
+    for pool in pools if unknown else ():
+        for written in pool.status.node_groups:
+            group = unknown.get(cloud.GroupName(written.name))
+            if group is not None and written.learned and written.template_hash == hashes[group.key]:
+                amounts = _amounts(written.learned)
+                recalled[group.key] = Learned(template_hash=written.template_hash, amounts=amounts)
+    return recalled
+
+
+def learn(known: Known, snapshot: Snapshot) -> dict[NodeGroupKey, Learned]:
+    """Return what nodes of each group offer: the least of those that are there, or what others offered before."""
+    learned = {}
+    for group in snapshot.groups:
+        told, before = template_hash(group), known.get(group.key)
+        there = [
+            snapshot.by_provider.get(one.provider_id) for one in group.instances if one.id not in snapshot.outdated
+        ]
+        ready = [node.allocatable for node in there if node is not None and node.ready]
+        if ready:
+            learned[group.key] = Learned(template_hash=told, amounts=_least(ready))
+        elif before is not None and before.template_hash == told:
+            learned[group.key] = before
+    return learned
+
+
+def amounts(known: Known) -> dict[NodeGroupKey, Mapping[str, int]]:
+    """Return the amounts alone."""
+    return {key: learned.amounts for key, learned in known.items()}
+
+
+def _least(offered: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    names = set.intersection(*(set(each) for each in offered))
+    least = {name: min(each[name] for each in offered) for name in names}
+    return {name: amount for name, amount in least.items() if amount or "/" not in name}
+
+
+def _amounts(written: Mapping[str, str]) -> dict[str, int]:
+    return {name: quantities.millis(text) if name == CPU else quantities.units(text) for name, text in written.items()}

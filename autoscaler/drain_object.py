@@ -1,0 +1,108 @@
+"""The drain object: one ConfigMap, whose deletion asks the whole runtime to leave. It decides nothing.
+
+The stack makes it last, and so deletes it first. Each part of the runtime puts a finalizer of its own on it, and takes
+it off once nothing of that part would be left behind. It is looked at, not watched: a right to this one name will do.
+"""
+
+import asyncio
+from enum import StrEnum
+from typing import Final
+
+import structlog
+
+from autoscaler import control
+from autoscaler.api import keys, names
+from autoscaler.kube import kinds, objects, port, writer
+
+log = structlog.get_logger()
+LOOK_SECONDS: Final = 5.0
+_FORBIDDEN: Final = 403
+
+
+class Stage(StrEnum):
+    """Whether the runtime is to stay."""
+
+    STAYING = "Staying"
+    """The object is there, or was never seen."""
+    LEAVING = "Leaving"
+    """Its deletion was asked for: nothing is begun any more, and what is ours is taken away."""
+    LEFT = "Left"
+    """It was there and is gone: nothing is done any more."""
+
+
+class DrainObject:
+    """A source that follows the drain object for one part of the runtime, and wakes it when the stage changes."""
+
+    def __init__(self, footing: control.Footing, part: str) -> None:
+        self.stage = Stage.STAYING
+        self.since: float | None = None
+        """When its deletion was asked for."""
+        self._footing = footing
+        self._finalizer = keys.part_finalizer(part)
+        self._found: objects.Simple | None = None
+        self._is_known = False
+        footing.feed(self)
+
+    async def run(self) -> None:
+        """Look again and again."""
+        while True:
+            await self._follow()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def unsynced(self) -> str | None:
+        """Return what is missing until we looked once: whoever must leave must not begin anything."""
+        return None if self._is_known else f"ConfigMap {names.DRAIN_OBJECT}: not looked for yet"
+
+    async def let_go(self) -> None:
+        """Say that nothing of ours is left behind."""
+        if self._found is not None and self._finalizer in self._found.meta.finalizers:
+            await self._set([each for each in self._found.meta.finalizers if each != self._finalizer])
+            await self._look()
+
+    async def _follow(self) -> None:
+        try:
+            await self._look()
+            if self.stage is Stage.STAYING and self._footing.held_back() is None:
+                await self._hold()
+        except (port.KubeError, writer.FencedError) as error:
+            log.info("drain_object_not_followed", error=str(error))
+
+    async def _look(self) -> None:
+        key = objects.Key(self._footing.namespace, names.DRAIN_OBJECT)
+        request = port.Request(method="GET", path=kinds.CONFIG_MAPS.path(key.name, key.namespace))
+        try:
+            self._note(objects.simple(port.required(await self._footing.api.send(request))), key)
+        except port.NotFoundError:
+            self._note(None, key)
+        except port.ApiError as error:
+            if error.status != _FORBIDDEN or self._is_known:
+                raise
+            log.warning("drain_object_forbidden", error=str(error), advice="bring the stack up: the Role is old")
+            self._note(None, key)
+
+    def _note(self, found: objects.Simple | None, key: objects.Key) -> None:
+        stage = Stage.STAYING
+        if found is not None:
+            stage = Stage.STAYING if found.meta.deleted_at is None else Stage.LEAVING
+        elif self._found is not None or self.stage is Stage.LEFT:
+            stage = Stage.LEFT
+        changed = stage is not self.stage
+        self._found, self.stage, self._is_known = found, stage, True
+        if stage is not Stage.LEFT:
+            self.since = found.meta.deleted_at if found is not None else None
+        if changed:
+            log.info("drain_object_seen", stage=stage)
+            self._footing.wake(kinds.CONFIG_MAPS.kind, key)
+
+    async def _hold(self) -> None:
+        """Keep the object from going before this part has left."""
+        if self._found is not None and self._finalizer not in self._found.meta.finalizers:
+            await self._set([*self._found.meta.finalizers, self._finalizer])
+
+    async def _set(self, finalizers: list[str]) -> None:
+        if self._found is None:
+            return
+        target: writer.Target[objects.Simple] = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
+        changes = {"metadata": {"finalizers": finalizers or None}}
+        only_if = writer.Precondition.of(self._found)
+        await self._footing.writer.patch(target, self._found.meta.key, changes, only_if=only_if)

@@ -1,0 +1,34 @@
+"""Read all objects of a kind as they are now, page by page: for what is not watched, or must not be a moment old."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from autoscaler.kube import kinds, port, wire
+
+PAGE: Final = 500
+T = TypeVar("T")
+
+
+async def read(
+    api: port.Api,
+    resource: kinds.ResourceType,
+    decode: Callable[[msgspec.Raw], T],
+    *,
+    namespace: str | None = None,
+    query: Mapping[str, str] | None = None,
+) -> list[T]:
+    """Return all objects, or those of one namespace; none where the kind itself is not served."""
+    found: list[T] = []
+    asked = {"limit": str(PAGE), **(query or {})}
+    while True:
+        request = port.Request(method="GET", path=resource.collection(namespace), query=asked)
+        try:
+            page = wire.LISTING.decode(port.required(await api.send(request)))
+        except port.NotFoundError:
+            return found
+        found.extend(decode(item) for item in page.items)
+        if not page.metadata.continue_:
+            return found
+        asked = {**asked, "continue": page.metadata.continue_}

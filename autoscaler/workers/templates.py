@@ -1,0 +1,48 @@
+"""What workers are modelled on: the template of the Deployment that a pool names, and what the pool adds to it.
+
+Reads the Deployment each time: workers follow the template as it is when they are made. Makes nothing.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from autoscaler.kube import kinds, port
+from autoscaler.workers import pods
+from autoscaler.workers.model import Pool
+
+
+class _Source(msgspec.Struct, frozen=True):
+    template: dict[str, Any] = {}
+
+
+class _Deployment(msgspec.Struct, frozen=True):
+    spec: _Source = _Source()
+
+
+_DEPLOYMENT: Final = msgspec.json.Decoder(_Deployment)
+
+
+async def read(api: port.Api, pool: Pool) -> dict[str, Any]:
+    """Return the template that a pool's workers are made from; raise TemplateError if it is not there."""
+    source, namespace = pool.resource.spec.worker_spec.pod_template.source, pool.meta.key.namespace
+    request = port.Request(method="GET", path=kinds.DEPLOYMENTS.path(source.name, namespace))
+    try:
+        return _DEPLOYMENT.decode(port.required(await api.send(request))).spec.template
+    except port.NotFoundError as error:
+        raise pods.TemplateError(
+            f"{source.kind} {source.name}, from whose template workers are made, is not in namespace "
+            f"{namespace}: create it, or correct spec.workerSpec.podTemplate.source.name"
+        ) from error
+
+
+def blueprint(pool: Pool) -> pods.Blueprint:
+    """Return what the pool itself says of its workers."""
+    worker = pool.resource.spec.worker_spec
+    return pods.Blueprint(
+        namespace=pool.meta.key.namespace,
+        pool=pool.meta.key.name,
+        pool_uid=pool.meta.uid,
+        container=worker.pod_template.container_name,
+        idle_timeout_minutes=worker.idle_timeout_minutes,
+    )

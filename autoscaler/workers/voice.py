@@ -1,0 +1,125 @@
+"""What one pool says: events as things happen, and its status, written where it changed and not too often.
+
+It remembers what is wrong, stage by stage, until somebody says that it is settled. What the status looks like is put
+together in `status`, the words of events in `telling`.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import structlog
+
+from autoscaler import control
+from autoscaler.api.resources.worker_pools import PoolStatus
+from autoscaler.kube import events, writer
+from autoscaler.workers import status, telling
+from autoscaler.workers.asking import TICK_SECONDS
+from autoscaler.workers.model import Counts, Pool, Problem, Told
+
+log = structlog.get_logger()
+PUBLISH_SECONDS: Final = 1.0
+"""The status is written at most this often."""
+
+
+class Stage(StrEnum):
+    """What may go wrong, in the order in which it is told."""
+
+    QUEUE = "queue"
+    TEMPLATE = "template"
+    GROWTH = "growth"
+    CLEAN_UP = "clean-up"
+    CLUSTER = "cluster"
+
+
+class Voice:
+    """Speaks for one pool."""
+
+    def __init__(self, footing: control.Footing, target: writer.Target[Pool], pool: Pool) -> None:
+        self.publish_at: float | None = None
+        """When a status that was held back is to be written."""
+        self._footing = footing
+        self._target = target
+        self._key = pool.meta.key
+        self._uid = pool.meta.uid
+        self._problems: dict[Stage, Problem] = {}
+        self._full: Told | None = None
+        self._announced = status.was(pool.resource)
+        self._published_at = float("-inf")
+        self._said: tuple[int, status.Known] | None = None
+        """What the status is known to say, and in which version of the pool."""
+
+    def tell(self, told: Told) -> None:
+        """Record an event about the pool."""
+        regarding = events.Regarding(resource=self._target.resource, key=self._key, uid=self._uid)
+        kind = events.EventType.WARNING if told.warning else events.EventType.NORMAL
+        self._footing.recorder.record(
+            events.Event(regarding=regarding, type=kind, reason=told.reason, message=told.message)
+        )
+
+    def announce(self, wanted: PoolStatus) -> None:
+        """Tell once that the pool was paused or shut down."""
+        if wanted is not self._announced:
+            match wanted:
+                case PoolStatus.PAUSED:
+                    self.tell(telling.paused())
+                case PoolStatus.SHUTDOWN:
+                    self.tell(telling.shut_down())
+                case PoolStatus.ACTIVE:
+                    pass
+        self._announced = wanted
+
+    def note_full(self, full: Told | None) -> None:
+        """Tell once that the pool is full; None: it is not."""
+        if full is not None and self._full is None:
+            self.tell(full)
+        self._full = full
+
+    def fail(self, stage: Stage, problem: Problem) -> None:
+        """Tell what went wrong, and remember it."""
+        log.warning("pool_not_reconciled", pool=self._key, stage=stage, reason=problem.reason, error=problem.message)
+        self._problems[stage] = problem
+        self.tell(telling.not_reconciled(problem.message))
+
+    def settle(self, stage: Stage) -> None:
+        """Say that nothing is wrong any more with a stage."""
+        self._problems.pop(stage, None)
+
+    def has_failed(self, stage: Stage) -> bool:
+        """Tell whether something is wrong with a stage."""
+        return stage in self._problems
+
+    def forget(self) -> None:
+        """Settle everything: the pool is shut down."""
+        self._problems.clear()
+        self._full = None
+
+    async def publish(self, pool: Pool | None, counts: Counts, queue_size: int | None) -> None:
+        """Write the status if it has changed, and not too often."""
+        now = self._footing.clock.monotonic()
+        self.publish_at = None
+        if pool is None:
+            return
+        known = self._known(pool, counts, queue_size)
+        if self._said == (pool.meta.resource_version, known):
+            return
+        changes = status.changes(pool.resource, known, self._footing.clock.now())
+        if not changes:
+            self._said = (pool.meta.resource_version, known)
+            return
+        if now < self._published_at + PUBLISH_SECONDS - TICK_SECONDS:
+            self.publish_at = self._published_at + PUBLISH_SECONDS
+            return
+        self._published_at = now
+        await self._footing.writer.patch(
+            self._target, self._key, {"status": changes}, only_if=writer.Precondition.of(pool), subresource="status"
+        )
+
+    def _known(self, pool: Pool, counts: Counts, queue_size: int | None) -> status.Known:
+        return status.Known(
+            managed_by=self._footing.identity,
+            generation=pool.meta.generation,
+            counts=counts,
+            queue_size=queue_size,
+            problem=next((self._problems[stage] for stage in Stage if stage in self._problems), None),
+            full=self._full,
+        )

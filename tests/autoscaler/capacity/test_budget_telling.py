@@ -1,0 +1,83 @@
+"""What pools and scopes say of their budgets: the worst of them, in few steps, and no number from who does not act."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from autoscaler import control
+from autoscaler.api.resources.scopes import Scope
+from autoscaler.capacity import accounting, publisher, publishing
+from autoscaler.capacity.budgets import Budget, Kind, State
+from autoscaler.kube import store
+from tests import builders
+
+NOBODY: Any = None
+TO_DATE = accounting.MonthToDate(month="2026-01")
+
+
+def budget(
+    used: int, *, kind: Kind = Kind.SCOPE_SECONDS, expected: int = 0, pool: str = "gpu", limit: int = 1000
+) -> Budget:
+    scope = "research" if kind is Kind.SCOPE_SECONDS else None
+    return Budget(kind=kind, pool=pool, scope=scope, limit=limit, used=used, expected=expected, each=100)
+
+
+def said(*found: Budget, scope: Scope | None = None) -> dict[str, Any]:
+    month = publishing.Month(to_date=TO_DATE, limits=found)
+    given = scope or Scope.model_validate(builders.resource("Scope"))
+    return publishing.scope_changes(given, month, 0, {}, now=0.0)
+
+
+@pytest.mark.parametrize(
+    ("used", "expected", "want"),
+    [
+        (0, 0, set()),
+        (800, 0, {State.NEAR}),
+        (100, 850, {State.COMMITTED}),
+        (850, 100, {State.NEAR, State.COMMITTED}),
+        (1000, 0, {State.NEAR, State.COMMITTED, State.SPENT}),
+    ],
+)
+def test_each_thing_that_a_person_should_know_is_told_on_its_own(used: int, expected: int, want: set[State]) -> None:
+    assert publishing.warnings(budget(used, expected=expected)) == want
+
+
+def test_a_scope_says_how_its_worst_budget_stands() -> None:
+    (condition,) = said(budget(100), budget(850, pool="cpu"), budget(1000, kind=Kind.POOL_SECONDS))["conditions"]
+    assert (condition["type"], condition["status"]) == ("WithinBudget", "False")
+    assert condition["reason"] == State.NEAR
+    assert condition["message"] == "ScopeSecondsPerMonth 1000 s of pool cpu: 80 % or more is used"
+
+
+def test_a_scope_without_budgets_says_nothing_and_is_not_written_for_it() -> None:
+    assert "conditions" not in said(budget(1000, kind=Kind.POOL_SECONDS))
+
+
+def test_what_was_said_is_not_said_again() -> None:
+    first = said(budget(850))
+    known = Scope.model_validate({**builders.resource("Scope"), "status": first})
+    assert said(budget(860), scope=known) == {}
+    assert said(budget(1000), scope=known)["conditions"][0]["message"].endswith("100 % or more is used")
+
+
+def test_money_is_said_in_whole_units() -> None:
+    spent = budget(9 * 10**6, kind=Kind.POOL_COST, limit=9 * 10**6)
+    assert publishing._warning(spent) == "PoolCostPerMonth 9: 100 % or more is used"
+    assert publishing._warning(budget(100, expected=850)) == (
+        "ScopeSecondsPerMonth 1000 s of pool gpu: what runs is expected to use it up"
+    )
+
+
+def test_who_does_not_act_any_more_shows_no_numbers() -> None:
+    held: list[str | None] = [None]
+    shown: list[control.Measure] = []
+    unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.Footing)}
+    footing = control.Footing(**{**unused, "measure": shown.append, "held_back": lambda: held[0]})
+    made = publisher.Publisher(footing, pools=store.Table(), scopes=store.Table(), known=NOBODY)
+    number = control.Metric(name="n", text="", type=control.MetricType.GAUGE, samples=())
+    made._metrics = (number,)
+    assert tuple(shown[0]()) == (number,)
+    held[0] = "another replica leads"
+    assert all(not metric.samples for metric in shown[0]())
+    assert number not in shown[0]()

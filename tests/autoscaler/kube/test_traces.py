@@ -1,0 +1,73 @@
+"""Traces of ours: all of them are found and taken off, and nothing else is touched."""
+
+import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.api import keys
+from autoscaler.kube import traces
+
+THEIRS = ("example.com/theirs", "node.kubernetes.io/unschedulable", keys.INSTANCE_POOL)
+TAINTS = (keys.REMOVING, keys.RESERVED_FOR, keys.NODE_POOL, keys.machine_label("gpu"))
+GATES = (keys.ADMISSION_GATE, keys.PLACEMENT_GATE, keys.MACHINE_GATE)
+FINALIZERS = (keys.FINALIZER, keys.part_finalizer("capacity"))
+
+
+def merged(found: Any, patch: Any) -> Any:
+    """Apply a merge patch, as the API server does."""
+    if not isinstance(patch, dict):
+        return patch
+    made = dict(found) if isinstance(found, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            made.pop(key, None)
+        else:
+            made[key] = merged(made.get(key), value)
+    return made
+
+
+def some(*names: str) -> Any:
+    return st.lists(st.sampled_from(names), unique=True)
+
+
+@given(
+    finalizers=some(*FINALIZERS, "example.com/theirs", "foregroundDeletion"),
+    gates=some(*GATES, "example.com/theirs"),
+    taints=some(*TAINTS, *THEIRS),
+    labels=some(keys.NODE_POOL, keys.machine_label("gpu"), *THEIRS),
+    annotations=some(keys.MACHINE_GROUP, "example.com/theirs"),
+)
+def test_all_of_ours_is_taken_off_and_nothing_else(
+    finalizers: list[str], gates: list[str], taints: list[str], labels: list[str], annotations: list[str]
+) -> None:
+    found: dict[str, Any] = {
+        "kind": "Node",
+        "metadata": {"name": "n", "finalizers": finalizers, "labels": dict.fromkeys(labels, "x")},
+        "spec": {"schedulingGates": [{"name": gate} for gate in gates], "taints": [{"key": key} for key in taints]},
+    }
+    found["metadata"]["annotations"] = dict.fromkeys(annotations, "x")
+    before = copy.deepcopy(found)
+    after = merged(found, traces.without(found))
+    assert found == before
+    metadata, spec = after["metadata"], after["spec"]
+    assert metadata["name"] == "n"
+    assert set(metadata.get("finalizers") or ()) == set(finalizers) - set(FINALIZERS)
+    assert {gate["name"] for gate in spec.get("schedulingGates") or ()} == set(gates) - set(GATES)
+    assert {taint["key"] for taint in spec.get("taints") or ()} == set(taints) - set(TAINTS)
+    assert set(metadata.get("labels", ())) == set(labels) & set(THEIRS)
+    assert set(metadata.get("annotations", ())) == set(annotations) - {keys.MACHINE_GROUP}
+    assert traces.without(after) == {}  # the second time there is nothing left to do
+
+
+def test_labels_of_other_kinds_say_what_they_are_and_stay() -> None:
+    pod = {"kind": "Pod", "metadata": {"labels": {keys.NODE_POOL: "x"}, "annotations": {keys.MACHINE_GROUP: "x"}}}
+    assert traces.without(pod) == {}
+
+
+def test_what_was_taken_off_is_said() -> None:
+    patch = traces.without({"kind": "Node", "metadata": {"finalizers": [keys.FINALIZER]}})
+    assert traces.told(patch) == "finalizer"
+    marked = {"kind": "Node", "metadata": {}, "spec": {"taints": [{"key": keys.REMOVING}]}}
+    assert traces.told(traces.without(marked)) == "mark"

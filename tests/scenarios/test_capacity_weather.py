@@ -1,0 +1,97 @@
+"""Bad days in virtual time: many spot machines are taken at once, and a provider whose clock is not ours."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from autoscaler import clock
+from autoscaler.kube import kinds
+from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cloud import SimulatedCloud
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.capacity_services import Service
+from tests.scenarios.capacity_world import World, runtime
+
+
+@simulated
+async def test_a_storm_of_interruptions_moves_all_work_and_leaves_nothing_behind() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=300, maximum=30)
+    service = Service(world, "web")
+    async with runtime(world):
+        await asyncio.sleep(5)
+        service.start(30)
+        await asyncio.sleep(120)
+        first = set(world.cloud.machines)
+        assert len(first) == 30
+        for machine in first:
+            world.cloud.interrupt(machine)
+        await asyncio.sleep(300)
+        running = service.running()
+        assert len(running) == 30
+        assert not {f"ip-{machine}" for machine in first} & set(running.values())
+        assert sum(world.desired().values()) == 30
+        assert len(world.cloud.machines) == 60  # one for one
+        await asyncio.sleep(600)
+        assert len(world.nodes()) == 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skewed:
+    """A clock that is wrong."""
+
+    true: clock.Clock
+    ahead_seconds: float
+
+    def now(self) -> float:
+        return self.true.now() + self.ahead_seconds
+
+    def monotonic(self) -> float:
+        return self.true.monotonic()
+
+
+def skewed_world(ahead_seconds: float) -> World:
+    """A world whose provider tells other times than its cluster."""
+    return World(provider=SimulatedCloud(Skewed(true=virtual_time.clock(), ahead_seconds=ahead_seconds)))
+
+
+async def live_and_go(world: World) -> None:
+    """Let machines come, work, fail to join, and go."""
+    world.add_pool(limits__maxIdleSeconds=300, registrationTimeoutSeconds=120)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(6):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(100)
+        assert len(world.bound()) == 6
+        await asyncio.sleep(3600)
+        assert len(world.cloud.machines) == 6  # nobody was taken for one that never joined, or for lost
+        assert len(world.bound()) == 6
+        world.silent = {"a", "b", "c"}
+        world.add_pod("lost", cpu="3")
+        await asyncio.sleep(30)
+        assert len(world.cloud.machines) == 7
+        world.silent = set()
+        await asyncio.sleep(1800)
+        assert "lost" in world.bound()  # the one that did not join was given up in bounded time
+        for pod in list(world.bound()):
+            world.delete_pod(pod)
+        await asyncio.sleep(600)
+        assert world.nodes() == []
+        assert world.desired() == {}
+
+
+@pytest.mark.parametrize("ahead_seconds", [-600.0, -45.0, 45.0, 600.0])
+def test_a_provider_whose_clock_is_wrong_costs_no_machine_and_no_work(ahead_seconds: float) -> None:
+    async def run() -> None:
+        world = skewed_world(ahead_seconds)
+        await live_and_go(world)
+        lived = sum(machine.seconds(world.cloud.clock.now()) for machine in world.cloud.machines.values())
+        months = [usage for each in world.instances() for usage in each["status"]["months"].values()]
+        counted = sum(usage["seconds"] for usage in months)
+        assert all(usage["seconds"] >= 0 for usage in months)
+        assert abs(counted - lived) <= len(world.cloud.machines) * (1 + abs(ahead_seconds))
+        assert not [pod for pod in world.all(kinds.PODS) if pod["status"]["phase"] == "Failed"]
+
+    virtual_time.run(run())
