@@ -15,7 +15,9 @@ from autoscaler.api import keys, names
 from autoscaler.kube import kinds, objects, port, writer
 
 log = structlog.get_logger()
-LOOK_SECONDS: Final = 5.0
+LOOK_SECONDS: Final = 15.0
+SOON_SECONDS: Final = 3.0
+"""How often it is looked at until we lead, so that it is held at once, and while we leave."""
 _FORBIDDEN: Final = 403
 
 
@@ -41,13 +43,15 @@ class DrainObject:
         self._finalizer = keys.part_finalizer(part)
         self._found: objects.Simple | None = None
         self._is_known = False
+        self._has_led = False
         footing.feed(self)
 
     async def run(self) -> None:
         """Look again and again."""
         while True:
             await self._follow()
-            await asyncio.sleep(LOOK_SECONDS)
+            is_restless = self.stage is Stage.LEAVING or not self._has_led
+            await asyncio.sleep(SOON_SECONDS if is_restless else LOOK_SECONDS)
 
     def unsynced(self) -> str | None:
         """Return what is missing until we looked once: whoever must leave must not begin anything."""
@@ -62,6 +66,7 @@ class DrainObject:
     async def _follow(self) -> None:
         try:
             await self._look()
+            self._has_led = self._has_led or self._footing.held_back() is None
             if self.stage is Stage.STAYING and self._footing.held_back() is None:
                 await self._hold()
         except (port.KubeError, writer.FencedError) as error:
@@ -90,6 +95,8 @@ class DrainObject:
         self._found, self.stage, self._is_known = found, stage, True
         if stage is not Stage.LEFT:
             self.since = found.meta.deleted_at if found is not None else None
+        elif self.since is None:  # it went too fast for us to see it going
+            self.since = self._footing.clock.now()
         if changed:
             log.info("drain_object_seen", stage=stage)
             self._footing.wake(kinds.CONFIG_MAPS.kind, key)

@@ -120,9 +120,12 @@ class Clouds:
 
     def outages(self) -> dict[str, str]:
         """Return the accounts that have not answered for a while, and what came instead."""
-        since = self._footing.clock.monotonic() - OUTAGE_SECONDS
-        failing = {name: seen for name, seen in self._seen.items() if (seen.failing_since or since + 1) <= since}
-        return {name: seen.problem or "" for name, seen in failing.items()}
+        latest = self._footing.clock.monotonic() - OUTAGE_SECONDS
+        return {
+            name: seen.problem or ""
+            for name, seen in self._seen.items()
+            if seen.failing_since is not None and seen.failing_since <= latest
+        }
 
     def of(self, name: cloud.GroupName) -> Seen | None:
         """Return the account that has a group."""
@@ -287,7 +290,8 @@ class Clouds:
             first, last = FAILED_SECONDS
             pause = min(last, first * 2.0 ** min(seen.failures, 10))
             seen.failures += 1
-            seen.failing_since = seen.failing_since or self._footing.clock.monotonic()
+            if seen.failing_since is None:
+                seen.failing_since = self._footing.clock.monotonic()
         seen.due_at = self._footing.clock.monotonic() + pause
         if changed:
             self._footing.wake(KIND, objects.Key("", name))

@@ -39,6 +39,7 @@ from autoscaler.capacity import (
     telling,
     volumes,
 )
+from autoscaler.capacity.custom import POOLS, SCOPES
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -52,8 +53,6 @@ BOOKS_SECONDS: Final = 60.0
 LAUNCH_WINDOW_SECONDS: Final = 60.0
 EVENTS_MAX: Final = 200
 """So many pods are told of one plan; all others look the same."""
-POOLS: Final = kinds.custom(resources.InstancePool)
-SCOPES: Final = kinds.custom(resources.Scope)
 
 
 class Controller:

@@ -25,6 +25,7 @@ from autoscaler.capacity import (
     replacing,
     work,
 )
+from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import events, kinds, objects, port, store, wire
 
@@ -32,7 +33,6 @@ log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0
 """Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
 TICK_SECONDS: Final = 0.001
-POOLS: Final = kinds.custom(InstancePool)
 _TAKEN_BACK: Final = frozenset(map(str, marks.Idle)) | {
     marks.Draining.REPLACED,
     marks.Draining.EMPTIED,

@@ -6,7 +6,8 @@ API server itself says so. Every step may be repeated, also by another replica.
 """
 
 import asyncio
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 import structlog
 
@@ -15,6 +16,7 @@ from autoscaler.api import keys, permissions
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import leaving
+from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.drain_object import Stage
 from autoscaler.kube import events, kinds, listing, objects, port, store, traces, writer
@@ -25,8 +27,9 @@ SETTLE_SECONDS: Final = 5.0
 CLOSING_SECONDS: Final = 60.0
 """How long what lives for ever may take to leave once the stack's last work has ended: budgets may hold it for ever."""
 AGAIN_SECONDS: Final = 5.0
+HOLD_AGAIN_SECONDS: Final = 30.0
+"""When a pool that could not be held is tried again: it may be one that the API server lets nobody change."""
 TICK_SECONDS: Final = 0.001
-POOLS: Final = kinds.custom(InstancePool)
 Pool = objects.Custom[InstancePool]
 
 
@@ -77,31 +80,39 @@ class Farewells:
 
     async def carry_out(self, snapshot: Snapshot) -> float | None:
         """Hold what stays, and let go of what is empty; return when to look again if nothing changes before."""
-        try:
-            await self._hold()
-            wakes = [*[await self._see_off(pool, snapshot) for pool in list(self._pools)]]
-            wakes.append(await self._close(snapshot) if self.is_dissolving else None)
-        except port.KubeError as error:  # it changed meanwhile, or cannot be reached
-            log.info("farewell_not_said", error=str(error))
-            wakes = [self._footing.clock.now() + AGAIN_SECONDS]
+        there = list(self._pools)
+        self._told = {pool.meta.uid: told for pool in there if (told := self._told.get(pool.meta.uid)) is not None}
+        wakes = []
+        for pool in there:
+            if pool.meta.key.name in snapshot.leaving:
+                wakes.append(await self._calmly(self._see_off(pool, snapshot), AGAIN_SECONDS))
+            else:
+                wakes.append(await self._calmly(self._hold(pool), HOLD_AGAIN_SECONDS))
+        if self.is_dissolving:
+            wakes.append(await self._calmly(self._close(snapshot), AGAIN_SECONDS))
         return min((at for at in wakes if at is not None), default=None)
+
+    async def _calmly(self, step: Coroutine[Any, Any, float | None], again_seconds: float) -> float | None:
+        """Take a step. One that fails is taken again later, and does not stop the others."""
+        try:
+            return await step
+        except port.KubeError as error:  # something changed meanwhile, is refused, or cannot be reached
+            log.info("farewell_not_said", error=str(error))
+            return self._footing.clock.now() + again_seconds
 
     # Pools
 
-    async def _hold(self) -> None:
-        """Keep all pools that stay from going before they are empty."""
-        there = list(self._pools) if self._object.stage is Stage.STAYING else []
-        for pool in there:
-            if pool.meta.deleted_at is None and keys.FINALIZER not in pool.meta.finalizers:
-                await self._set_finalizers(pool, [*pool.meta.finalizers, keys.FINALIZER])
+    async def _hold(self, pool: Pool) -> None:
+        """Keep a pool that stays from going before it is empty."""
+        self._empty_since.pop(pool.meta.key.name, None)
+        self._told.pop(pool.meta.uid, None)
+        is_staying = self._object.stage is Stage.STAYING and pool.meta.deleted_at is None
+        if is_staying and keys.FINALIZER not in pool.meta.finalizers:
+            await self._set_finalizers(pool, [*pool.meta.finalizers, keys.FINALIZER])
 
     async def _see_off(self, pool: Pool, snapshot: Snapshot) -> float | None:
         """Tell of a pool that is being removed, and let it go once it is empty."""
         name = pool.meta.key.name
-        if name not in snapshot.leaving:
-            self._empty_since.pop(name, None)
-            self._told.pop(pool.meta.uid, None)
-            return None
         left = leaving.remainder(snapshot, name)
         self._tell(pool, left, snapshot.now)
         settled_at = self._settles(name, left)

@@ -52,13 +52,12 @@ def recall(
     known: Known, pools: Iterable[InstancePool], groups: Collection[cloud.NodeGroup]
 ) -> dict[NodeGroupKey, Learned]:
     """Forget what is of another template, and add what pools wrote down about groups of which nothing is known."""
-    hashes = {group.key: template_hash(group) for group in groups}
-    recalled = {key: each for key, each in known.items() if key in hashes and each.template_hash == hashes[key]}
+    recalled = {group.key: known[group.key] for group in groups if _is_of(known.get(group.key), group)}
     unknown = {group.name: group for group in groups if group.key not in recalled}
     for pool in pools if unknown else ():
         for written in pool.status.node_groups:
             group = unknown.get(cloud.GroupName(written.name))
-            if group is not None and written.learned and written.template_hash == hashes[group.key]:
+            if group is not None and written.learned and written.template_hash == template_hash(group):
                 amounts = _amounts(written.learned)
                 recalled[group.key] = Learned(template_hash=written.template_hash, amounts=amounts)
     return recalled
@@ -68,14 +67,14 @@ def learn(known: Known, snapshot: Snapshot) -> dict[NodeGroupKey, Learned]:
     """Return what nodes of each group offer: the least of those that are there, or what others offered before."""
     learned = {}
     for group in snapshot.groups:
-        told, before = template_hash(group), known.get(group.key)
+        before = known.get(group.key)
         there = [
             snapshot.by_provider.get(one.provider_id) for one in group.instances if one.id not in snapshot.outdated
         ]
         ready = [node.allocatable for node in there if node is not None and node.ready]
         if ready:
-            learned[group.key] = Learned(template_hash=told, amounts=_least(ready))
-        elif before is not None and before.template_hash == told:
+            learned[group.key] = Learned(template_hash=template_hash(group), amounts=_least(ready))
+        elif before is not None and _is_of(before, group):
             learned[group.key] = before
     return learned
 
@@ -83,6 +82,10 @@ def learn(known: Known, snapshot: Snapshot) -> dict[NodeGroupKey, Learned]:
 def amounts(known: Known) -> dict[NodeGroupKey, Mapping[str, int]]:
     """Return the amounts alone."""
     return {key: learned.amounts for key, learned in known.items()}
+
+
+def _is_of(learned: Learned | None, group: cloud.NodeGroup) -> bool:
+    return learned is not None and learned.template_hash == template_hash(group)
 
 
 def _least(offered: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -23,6 +23,7 @@ CONDITION: Final = "Draining"
 ENDLESS: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """Owners who make another pod for one that was asked to leave. Of any other owner nobody knows that it would."""
 KUBE_SYSTEM: Final = "kube-system"
+_DRAINED: Final = frozenset(map(str, marks.Draining))
 NAMED_MAX: Final = 3
 """So many pods are told by name."""
 
@@ -160,10 +161,10 @@ def _nodes(snapshot: Snapshot) -> dict[str, list[objects.Node]]:
 
 
 def _abandoned(snapshot: Snapshot) -> Iterable[objects.Node]:
-    """Yield nodes that were emptied and whose pool is gone."""
+    """Yield nodes that were drained and whose pool is gone."""
     for node in snapshot.nodes.values():
-        is_emptied = any(taint.key == keys.REMOVING and taint.value == marks.Draining.EMPTIED for taint in node.taints)
-        if is_emptied and node.meta.labels.get(keys.INSTANCE_POOL) not in snapshot.pools:
+        is_drained = any(taint.key == keys.REMOVING and taint.value in _DRAINED for taint in node.taints)
+        if is_drained and node.meta.labels.get(keys.INSTANCE_POOL) not in snapshot.pools:
             yield node
 
 

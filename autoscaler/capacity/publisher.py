@@ -14,13 +14,12 @@ from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.manifests import Manifest
 from autoscaler.capacity import accounting, budgets, clouds, costs, decide, demand, offers, publishing
+from autoscaler.capacity.custom import POOLS, SCOPES
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
-from autoscaler.kube import events, kinds, objects, port, store, writer
+from autoscaler.kube import events, objects, port, store, writer
 
 log = structlog.get_logger()
-POOLS: Final = kinds.custom(resources.InstancePool)
-SCOPES: Final = kinds.custom(resources.Scope)
 S = TypeVar("S", bound=objects.Stored)
 
 

@@ -193,7 +193,8 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
 
 def _learned(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     """Return what nodes of a group really offered, for whoever begins anew."""
-    told, learned = learning.template_hash(group), snapshot.learned.get(group.key)
+    learned = snapshot.learned.get(group.key)
+    told = learning.template_hash(group) if learned is not None else None
     return {} if told is None or learned is None else {"templateHash": told, "learned": quantities(learned)}
 
 

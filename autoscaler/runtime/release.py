@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +15,7 @@ import msgspec
 from autoscaler import clock
 from autoscaler.api import names, resources
 from autoscaler.api.policies import placement_gate
-from autoscaler.kube import client, credentials, kinds, listing, port, traces
+from autoscaler.kube import client, credentials, holders, kinds, listing, port, traces
 
 ATTEMPTS: Final = 5
 AT_ONCE: Final = 16
@@ -50,27 +49,6 @@ class Scope:
     even_if_running: bool = False
 
 
-class _Meta(msgspec.Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    renew_time: datetime | None = None
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """A Lease, as far as it says who lives."""
-
-    metadata: _Meta = _Meta()
-    spec: _Spec = _Spec()
-
-
-_LEASE: Final = msgspec.json.Decoder(Lease)
-
-
 def release(origin: credentials.Origin, scope: Scope, say: Say) -> list[str]:
     """Free the cluster and say what was done; return what could not be freed."""
     try:
@@ -87,7 +65,7 @@ async def _connect(origin: credentials.Origin, scope: Scope, say: Say) -> list[s
 async def free(api: port.Api, scope: Scope, say: Say, *, now: float) -> list[str]:
     """Take all of ours off every object; one that cannot be freed does not stop the others."""
     if not scope.even_if_running:
-        _refuse_if_alive(await listing.read(api, kinds.LEASES, _LEASE.decode), scope.namespace, now)
+        _refuse_if_alive(await listing.read(api, kinds.LEASES, holders.decode), scope.namespace, now)
     failures: list[str] = []
     held: list[tuple[kinds.ResourceType, Found]] = []
     for resource, query in _places():
@@ -106,15 +84,14 @@ async def free(api: port.Api, scope: Scope, say: Say, *, now: float) -> list[str
     return failures
 
 
-def living(leases: Iterable[Lease], namespace: str | None, now: float) -> list[str]:
+def living(leases: Iterable[holders.Lease], namespace: str | None, now: float) -> list[str]:
     """Name the runtimes that hold a Lease of ours, of this namespace or of the whole cluster."""
     found = []
     for lease in leases:
-        meta, spec = lease.metadata, lease.spec
+        meta = lease.metadata
         is_meant = namespace is None or meta.namespace in {namespace, "kube-system"}
-        if is_meant and _is_ours(meta.name) and spec.holder_identity and spec.renew_time is not None:
-            until = spec.renew_time.timestamp() + (spec.lease_duration_seconds or 0)
-            found += [f"{spec.holder_identity} (Lease {meta.namespace}/{meta.name})"] if until > now else []
+        if is_meant and _is_ours(meta.name) and holders.is_alive(lease, now):
+            found.append(f"{lease.spec.holder_identity} (Lease {meta.namespace}/{meta.name})")
     return sorted(found)
 
 
@@ -122,7 +99,7 @@ def _is_ours(name: str) -> bool:
     return name == names.CLUSTER_LEASE or name.startswith(names.WORKER_LEASE)
 
 
-def _refuse_if_alive(leases: Sequence[Lease], namespace: str | None, now: float) -> None:
+def _refuse_if_alive(leases: Sequence[holders.Lease], namespace: str | None, now: float) -> None:
     if alive := living(leases, namespace, now):
         raise ReleaseError(
             f"nothing was released: the runtime lives: {', '.join(alive)}. It would put everything back. Destroy the "

@@ -222,6 +222,7 @@ ELSEWHERE = {
     "ceilings.nodes",
     "ceilings.cores",
     "ceilings.launchesPerMinute",
+    "expanders",
 }
 
 

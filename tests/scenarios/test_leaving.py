@@ -28,8 +28,8 @@ class Stack(World):
         request = port.Request(method="DELETE", path=resource.path(name, NAMESPACE))
         port.required(self.cluster.server.handle(request, "admin"))
 
-    def add_drain_object(self) -> None:
-        metadata = {"name": names.DRAIN_OBJECT, "namespace": NAMESPACE}
+    def add_drain_object(self, *finalizers: str) -> None:
+        metadata = {"name": names.DRAIN_OBJECT, "namespace": NAMESPACE, "finalizers": list(finalizers)}
         self.cluster.create(kinds.CONFIG_MAPS, {"metadata": metadata})
 
     def drain_object(self) -> Body | None:
@@ -87,8 +87,11 @@ async def test_a_pool_waits_for_a_jobs_pod_and_then_goes() -> None:
             "2 pods still run: default/bare, default/sums-1; the pool has been leaving since 20"
             in (world.draining()["message"])
         )
+        world.add_pod("late", cpu="3")
         await asyncio.sleep(3600)
         assert set(world.bound()) == {"sums-1", "bare"}  # nobody was killed
+        assert len(world.cloud.machines) == 1  # and nothing launched
+        assert "the pool is being removed" in world.events("NotTriggerScaleUp")[-1]["message"]
         assert world.draining()["reason"] == "DrainOverdue"
         [warning] = world.events("DrainOverdue")
         assert warning["type"] == "Warning"
@@ -228,7 +231,7 @@ async def test_the_whole_stack_leaves_when_its_work_is_done_and_takes_everything
     world.add_pool("more", zones=("b",))
     world.add_drain_object()
     async with runtime(world):
-        await asyncio.sleep(10)
+        await asyncio.sleep(20)
         held = world.drain_object()
         assert held is not None
         assert held["metadata"]["finalizers"] == [OWN_PART]
@@ -241,7 +244,7 @@ async def test_the_whole_stack_leaves_when_its_work_is_done_and_takes_everything
         await asyncio.sleep(90)
         assert {"web-1", "sums-1"} <= set(world.bound())
         world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
-        await asyncio.sleep(6)  # it is looked at every five seconds
+        await asyncio.sleep(16)  # it is looked at every fifteen seconds
         launched = len(world.cloud.machines)
         world.add_pod("late", cpu="3")
         await asyncio.sleep(600)
@@ -319,13 +322,78 @@ async def test_without_a_drain_object_the_runtime_stays_and_one_that_comes_back_
         await asyncio.sleep(60)
         assert world.finalizers() == [keys.FINALIZER]
         world.add_drain_object()
-        await asyncio.sleep(10)
+        await asyncio.sleep(30)
         world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
-        await asyncio.sleep(10)
+        await asyncio.sleep(30)
         assert (world.drain_object(), world.finalizers()) == (None, [])
         world.add_drain_object()
-        await asyncio.sleep(10)
+        await asyncio.sleep(30)
         assert world.finalizers() == [keys.FINALIZER]
+
+
+@simulated
+async def test_a_part_that_has_left_does_nothing_more_while_another_still_leaves() -> None:
+    world = Stack()
+    world.add_pool(minimum=1, zones=("a",))
+    world.add_drain_object("sluice.dev/leaving-somebody")
+    async with runtime(world):
+        await asyncio.sleep(60)
+        world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
+        await asyncio.sleep(60)
+        held = world.drain_object()
+        assert held is not None
+        assert held["metadata"]["finalizers"] == ["sluice.dev/leaving-somebody"]
+        world.add_pod("late")
+        await asyncio.sleep(300)
+        assert (world.marks(), world.finalizers()) == ([], [])
+        assert "late" in world.bound()
+
+
+@simulated
+async def test_a_drain_object_that_nobody_held_lets_nobodys_work_be_killed_either() -> None:
+    world = Stack()
+    world.add_pool()
+    world.add_drain_object()
+    async with runtime(world):
+        await asyncio.sleep(20)
+        world.add_pod("sums-1", owners=[world.owner()])
+        await asyncio.sleep(60)
+        world.patch(kinds.CONFIG_MAPS, names.DRAIN_OBJECT, {"metadata": {"finalizers": None}})
+        world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
+        assert world.drain_object() is None
+        await asyncio.sleep(60)
+        world.delete(POOLS, "workers")  # as the stack would, next
+        await asyncio.sleep(60)
+        assert world.pool() is not None
+        assert "sums-1" in world.bound()
+        world.send_status("sums-1", "Succeeded")
+        await asyncio.sleep(60)
+        assert world.pool() is None
+
+
+@simulated
+async def test_one_pool_that_cannot_be_held_does_not_keep_others_from_going() -> None:
+    world = Stack()
+    world.add_pool("first")
+    world.add_pool("workers")
+    async with runtime(_through(world, _Refusing(world.cluster.client("a"), "PATCH", "/instancepools/first"))):
+        await asyncio.sleep(10)
+        assert (world.finalizers("first"), world.finalizers()) == ([], [keys.FINALIZER])
+        world.delete(POOLS, "workers")
+        await asyncio.sleep(10)
+        assert world.pool() is None
+
+
+@simulated
+async def test_a_runtime_that_may_not_see_the_drain_object_works_all_the_same() -> None:
+    world = Stack()
+    world.add_pool()
+    world.add_drain_object()
+    async with runtime(_through(world, _Refusing(world.cluster.client("a"), "GET", names.DRAIN_OBJECT))):
+        await asyncio.sleep(10)
+        world.add_pod("one")
+        await asyncio.sleep(60)
+        assert "one" in world.bound()
 
 
 @simulated
@@ -333,8 +401,8 @@ async def test_one_object_that_cannot_be_cleared_holds_the_drain_object_and_not_
     world = Stack()
     world.add_pool()
     world.add_drain_object()
-    async with runtime(_through(world, _Stubborn(world.cluster.client("a")))):
-        await asyncio.sleep(10)
+    async with runtime(_through(world, _Refusing(world.cluster.client("a"), "PATCH", "/pods/stubborn"))):
+        await asyncio.sleep(20)
         for name in ("stubborn", "willing"):
             world.add_pod(name, schedulingGates=[{"name": keys.MACHINE_GATE}])
         await asyncio.sleep(1)
@@ -352,15 +420,17 @@ def _through(world: Stack, api: port.Api) -> Stack:
     return seen
 
 
-class _Stubborn:
-    """An API server that refuses to change one pod."""
+class _Refusing:
+    """An API server that refuses to do one thing to one object."""
 
-    def __init__(self, api: port.Api) -> None:
+    def __init__(self, api: port.Api, method: str, path: str) -> None:
         self._api = api
+        self._refused = (method, path)
         self.watch = api.watch
 
     async def send(self, request: port.Request) -> port.Response:
-        if request.method == "PATCH" and request.path.endswith("/pods/stubborn"):
+        method, path = self._refused
+        if request.method == method and request.path.endswith(path):
             return port.Response(status=403, body=msgspec.json.encode({"reason": "Forbidden"}))
         return await self._api.send(request)
 
@@ -392,21 +462,21 @@ def _story(*, at: int, after: bool) -> tuple[dict[str, Any], int]:
             await stack.enter_async_context(runtime(first))
             await asyncio.sleep(1)  # it leads
             await stack.enter_async_context(runtime(world, "b"))
-            await asyncio.sleep(30)
+            await asyncio.sleep(15)
             for pool in ("workers", "goes"):
                 world.add_pod(f"on-{pool}", owners=[world.owner()], nodeSelector={keys.INSTANCE_POOL: pool})
-            await asyncio.sleep(120)
+            await asyncio.sleep(80)
             world.delete(POOLS, "goes")
-            await asyncio.sleep(100)
+            await asyncio.sleep(60)
             killed += [name for name in ("on-workers", "on-goes") if name not in world.bound()]
             world.send_status("on-goes", "Succeeded")
-            await asyncio.sleep(100)
+            await asyncio.sleep(60)
             gone = world.pool("goes")
             world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
-            await asyncio.sleep(100)
+            await asyncio.sleep(60)
             killed += [] if "on-workers" in world.bound() else ["on-workers"]
             world.send_status("on-workers", "Succeeded")
-            await asyncio.sleep(100)
+            await asyncio.sleep(60)
         end = {
             "killed": killed,
             "gone": gone,

@@ -46,7 +46,7 @@ async def test_pools_and_workers_are_let_go_and_no_worker_is_made_any_more() -> 
         assert held["metadata"]["finalizers"] == [keys.part_finalizer("workers")]
         assert sorted(world.held()) == ["Pod", "Pod", "Pod", "WorkerPool"]
         world.leave()
-        await asyncio.sleep(6)
+        await asyncio.sleep(20)
         world.line.length = 100
         assert world.drain_object() is None
         assert world.held() == []
