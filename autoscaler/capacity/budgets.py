@@ -19,7 +19,7 @@ from typing import Final
 from autoscaler.api.resources.instances import Instance, Phase
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import accounting, costs, latency, life, model
+from autoscaler.capacity import accounting, latency, life, model
 from autoscaler.cloud.prices import MICROS, Prices
 
 WARNING_PERCENT: Final = 80
@@ -113,13 +113,11 @@ class Books:
     prices: Prices = field(default_factory=Prices)
 
 
-def budgets(books: Books) -> tuple[Budget, ...]:
+def budgets(books: Books, used: accounting.MonthToDate) -> tuple[Budget, ...]:
     """Return all limits of the month with the numbers compared: pools by name, each before its scopes."""
     by_pool: dict[str, list[Instance]] = defaultdict(list)
     for instance in books.instances:
         by_pool[instance.spec.pool].append(instance)
-    hourly = costs.hourly_micros(books.instances, books.pools, books.prices)
-    used = accounting.month_to_date(books.instances, books.now, hourly)
     found = []
     for name, spec in sorted(books.pools.items()):
         outlook = _Outlook(books, name, spec, tuple(by_pool[name]))

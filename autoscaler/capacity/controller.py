@@ -84,7 +84,7 @@ class Controller:
         self._books = bookkeeping.Bookkeeper(footing, self._clouds)
         self._news = interruptions.News(footing, self._clouds, open_news) if open_news is not None else None
         self._departures = departures.Departures(
-            footing, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, news=self._news
+            footing, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools
         )
         self._reservations = reservations.Reservations(footing, nodes=self._nodes, pods=self._pods)
         self._renewer = renewer.Renewer()
@@ -122,8 +122,9 @@ class Controller:
     async def _reconcile(self) -> float | None:
         if not self._clouds.is_read() or not self._foreign.is_known or self._farewells.have_left:
             return None  # each of them wakes us
-        is_taken_back = self._foreign.who is not None or await self._shortages.look(self._snapshot())
-        self._learned = learning.recall(self._learned, (each.resource for each in self._pools), self._snapshot().groups)
+        first = self._snapshot()
+        is_taken_back = self._foreign.who is not None or await self._shortages.look(first)
+        self._learned = learning.recall(self._learned, (each.resource for each in self._pools), first.groups)
         is_settled = await self._reservations.settle()
         is_kept = await self._books.keep(self._snapshot()) and is_settled
         snapshot = self._snapshot()

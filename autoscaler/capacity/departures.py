@@ -1,30 +1,19 @@
 """Machines that go: those of no use, those that the provider takes away, and those that are idle.
 
-What goes is decided in `replacing` and `removal`; here it is carried out. Nothing that may have work is ended on what
-was true a moment ago: a node is marked first, and its pods are read again from the API server before its machine ends.
+What goes is decided in `replacing`, `drains` and `removal`; here it is carried out. Nothing that may have work is ended
+on what was true a moment ago: a node is marked first, and its pods are read again from the API server before its
+machine ends.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import structlog
 
 from autoscaler import control
 from autoscaler.api.resources.pools import InstancePool
-from autoscaler.capacity import (
-    closing,
-    clouds,
-    draining,
-    ephemeral,
-    interruptions,
-    leaving,
-    lives,
-    marks,
-    removal,
-    replacing,
-    work,
-)
+from autoscaler.capacity import clouds, draining, drains, marks, removal, replacing, work
 from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import events, kinds, objects, port, store, wire
@@ -53,13 +42,11 @@ class Departures:
         nodes: store.Table[objects.Node],
         pods: store.Table[objects.Pod],
         pools: store.Table[objects.Custom[InstancePool]],
-        news: interruptions.News | None,
     ) -> None:
         self._footing = footing
         self._clouds = known
         self._nodes = nodes
         self._pools = pools
-        self._news = news
         self._drainer = draining.Drainer(footing, nodes=nodes, pods=pods)
         self._idle: dict[str, float] = {}
         self._marked: dict[str, float] = {}
@@ -70,12 +57,13 @@ class Departures:
         take: Callable[[], Snapshot],
         needed: frozenset[str],
         useless: Callable[[replacing.Replacement], None],
-        renewed: tuple[draining.Drain, ...] = (),
+        renewed: tuple[drains.Drain, ...] = (),
     ) -> float | None:
         """End what must go; return when time alone would make more go. `useless` hears of machines of no use."""
         wakes = [await self._replace(take(), useless)]
-        drains = (*self._drains(), *self._emptied(take()), *_closed(take()), *_used(take()), *renewed)
-        wakes += [await self._drainer.drain(drains), await self._remove(take(), needed, drains)]
+        snapshot = take()
+        going = (*drains.choose(snapshot), *renewed)
+        wakes += [await self._drainer.drain(going), await self._remove(snapshot, needed, going)]
         return min((at for at in wakes if at is not None), default=None)
 
     # Machines that are of no use, or will be gone
@@ -109,30 +97,17 @@ class Departures:
                 events.Event(regarding=regarding, type=events.EventType.WARNING, reason=each.reason, message=message)
             )
 
-    def _drains(self) -> tuple[draining.Drain, ...]:
-        """Return the nodes whose work should leave before it is lost with them."""
-        doomed = self._news.doomed if self._news is not None else {}
-        nodes = [node for node in self._nodes if lives.instance_id(node.provider_id) in doomed]
-        return tuple(draining.Drain(node=node.meta.key, reason=marks.Draining.INTERRUPTED) for node in nodes)
-
-    def _emptied(self, snapshot: Snapshot) -> tuple[draining.Drain, ...]:
-        """Return the nodes of pools that are being removed."""
-        return tuple(
-            draining.Drain(node=each.node, reason=marks.Draining.EMPTIED, only=each.asked)
-            for each in leaving.emptied(snapshot)
-        )
-
     # Removals
 
     async def _remove(
-        self, snapshot: Snapshot, needed: frozenset[str], drains: tuple[draining.Drain, ...]
+        self, snapshot: Snapshot, needed: frozenset[str], going: tuple[drains.Drain, ...]
     ) -> float | None:
         """Mark idle machines, end those that stayed empty, and let go of those that did not."""
         self._idle = removal.idle_since(snapshot, self._idle)
         choice = removal.choose(snapshot, self._idle, needed)
         chosen = {each.node.name: each for each in choice.removals}
         members = {one.provider_id for group in snapshot.groups for one in group.members}
-        await self._spare({*chosen, *(drain.node.name for drain in drains)}, members)
+        await self._spare({*chosen, *(drain.node.name for drain in going)}, members)
         self._marked = {name: at for name, at in self._marked.items() if name in chosen}
         for name, each in chosen.items():
             if name not in self._marked:
@@ -189,15 +164,3 @@ class Departures:
         request = port.Request(method="GET", path=kinds.PODS.collection(), query=query)
         page = wire.LISTING.decode(port.required(await self._footing.api.send(request)))
         return any(work.is_work(objects.pod(item)) for item in page.items)
-
-
-def _closed(snapshot: Snapshot) -> Iterator[draining.Drain]:
-    """Yield the nodes of pools that have used up their budget: nobody is asked to leave them."""
-    for node in closing.closed(snapshot):
-        yield draining.Drain(node=node, reason=marks.Draining.CLOSED, only=frozenset())
-
-
-def _used(snapshot: Snapshot) -> Iterator[draining.Drain]:
-    """Yield the spent machines that something keeps which could be anywhere."""
-    for node, pods in ephemeral.leftovers(snapshot).items():
-        yield draining.Drain(node=node, reason=marks.Draining.USED, only=pods)

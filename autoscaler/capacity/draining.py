@@ -5,7 +5,6 @@ killed: pods are evicted, so that disruption budgets hold, and those that must n
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
@@ -13,6 +12,7 @@ import structlog
 from autoscaler import control
 from autoscaler.api import keys
 from autoscaler.capacity import supply, work
+from autoscaler.capacity.drains import Drain
 from autoscaler.capacity.marks import Draining
 from autoscaler.kube import kinds, objects, port, store, writer
 
@@ -20,18 +20,6 @@ log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
 """When pods that could not be evicted are asked again."""
 _DRAINED: Final = frozenset(map(str, Draining))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
-    """A node that should become empty."""
-
-    node: objects.Key
-    reason: Draining
-    may_end: bool = False
-    """Leave pods alone that end by themselves."""
-    only: frozenset[str] | None = None
-    """Leave all pods alone but those of these UIDs; None: none."""
 
 
 class Drainer:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from autoscaler.api.resources.pools import InstancePoolSpec
-from autoscaler.capacity import accounting, budgets, templates
+from autoscaler.capacity import accounting, budgets, costs, templates
 from autoscaler.capacity.model import Group, Limit, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -37,8 +37,16 @@ def monthly(snapshot: Snapshot) -> tuple[budgets.Budget, ...]:
             unrecorded=unrecorded,
             durations=snapshot.durations,
             prices=snapshot.prices,
-        )
+        ),
+        used(snapshot),
     )
+
+
+@functools.lru_cache(maxsize=2)
+def used(snapshot: Snapshot) -> accounting.MonthToDate:
+    """Return what was used of this month."""
+    hourly = costs.hourly_micros(snapshot.instances, snapshot.pools, snapshot.prices)
+    return accounting.month_to_date(snapshot.instances, snapshot.now, hourly)
 
 
 def size(group: cloud.NodeGroup) -> int:

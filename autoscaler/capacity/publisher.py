@@ -13,7 +13,7 @@ import structlog
 from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.manifests import Manifest
-from autoscaler.capacity import accounting, budgets, clouds, costs, decide, demand, offers, publishing
+from autoscaler.capacity import accounting, budgets, clouds, decide, demand, offers, publishing
 from autoscaler.capacity.custom import POOLS, SCOPES
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
@@ -46,10 +46,7 @@ class Publisher:
 
     async def publish(self, snapshot: Snapshot, plan: decide.Plan) -> None:
         """Write and tell what has changed."""
-        hourly = costs.hourly_micros(snapshot.instances, snapshot.pools, snapshot.prices)
-        month = publishing.Month(
-            to_date=accounting.month_to_date(snapshot.instances, snapshot.now, hourly), limits=offers.monthly(snapshot)
-        )
+        month = publishing.Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
         for pool in list(self._pools):
             problem = self._clouds.problem(pool.resource.spec.provider_account)
             changes = publishing.changes(pool.resource, snapshot, month, problem)

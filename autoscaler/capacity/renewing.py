@@ -15,7 +15,7 @@ from typing import Final
 from autoscaler.api import keys
 from autoscaler.capacity import budgets, offers, supply, templates, work
 from autoscaler.capacity.decide import Launch, Plan
-from autoscaler.capacity.draining import Drain
+from autoscaler.capacity.drains import Drain
 from autoscaler.capacity.marks import Draining, Idle
 from autoscaler.capacity.model import Limit
 from autoscaler.capacity.snapshot import Snapshot

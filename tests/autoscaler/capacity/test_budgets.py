@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from autoscaler.api.resources.instances import Instance
 from autoscaler.api.resources.pools import CapacityType, InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import accounting, budgets, life
+from autoscaler.capacity import accounting, budgets, costs, life
 from autoscaler.capacity.accounting import Durations, ScopePool
 from autoscaler.capacity.budgets import Books, Budget, Kind, State
 from autoscaler.cloud.prices import Prices
@@ -49,13 +49,18 @@ def ended(at: datetime) -> dict[str, Any]:
     return {"type": life.ENDED, "status": "True", "reason": "StateTransition", "lastTransitionTime": at}
 
 
+def all_of(made: Books) -> tuple[Budget, ...]:
+    hourly = costs.hourly_micros(made.instances, made.pools, made.prices)
+    return budgets.budgets(made, accounting.month_to_date(made.instances, made.now, hourly))
+
+
 def only(made: Books) -> Budget:
-    (found,) = budgets.budgets(made)
+    (found,) = all_of(made)
     return found
 
 
 def test_a_pool_without_limits_has_no_budget() -> None:
-    assert budgets.budgets(Books(now=START, pools={"gpu": pool()})) == ()
+    assert all_of(Books(now=START, pools={"gpu": pool()})) == ()
 
 
 def test_a_first_instance_is_expected_to_take_as_long_as_a_pod_and_then_to_idle() -> None:
@@ -215,5 +220,5 @@ def test_the_order_of_what_is_known_does_not_matter() -> None:
     limit: dict[str, Any] = {"targetMaxSecondsPerMonth": 99_999}
     made = Books(now=START, pools={"gpu": pool(**limit), "cpu": pool(**limit)}, instances=ones)
     turned = Books(now=START, pools={"cpu": pool(**limit), "gpu": pool(**limit)}, instances=ones[::-1])
-    assert budgets.budgets(made) == budgets.budgets(turned)
+    assert all_of(made) == all_of(turned)
     assert accounting.month_to_date(ones, START) == accounting.month_to_date(ones[::-1], START)
