@@ -46,5 +46,6 @@ class DrainObject(pulumi.ComponentResource):
 
 def seconds(config: Cluster) -> int:
     """Return how long leaving may take: as long as the slowest pool."""
-    pools = (*config.node_pools.values(), *config.instance_pools.values())
-    return specs.removal_seconds(max((pool.drain_seconds for pool in pools), default=0))
+    drained = [pool.drain_seconds for pool in config.node_pools.values()]
+    drained += [pool.drain_seconds for pool in config.instance_pools.values()]
+    return specs.removal_seconds(max(drained, default=0))

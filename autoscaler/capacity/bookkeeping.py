@@ -51,12 +51,14 @@ class Bookkeeper:
             instances=tuple(self._table),
             lives=self._clouds.lives(),
             asked=self._clouds.asked(),
+            accounts=frozenset(self._clouds.seen),
+            ends=self._clouds.ends(),
             listed_before=self._clouds.listed_before(),
             unwatched_since=self._footing.vacant_since() if self._is_first else None,
             prices=snapshot.prices,
         )
         plan: lives.Plan = await self._footing.plan(lives.decide, sight)
-        self._clouds.ask(question.instance for question in plan.questions)
+        self._clouds.ask({question.instance: question.group for question in plan.questions})
         written = await asyncio.gather(
             *(self._create(each) for each in plan.creates), *(self._change(each) for each in plan.changes)
         )

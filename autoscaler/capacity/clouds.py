@@ -7,13 +7,14 @@ which tells its age. Nothing is read while we may not act.
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 
 from autoscaler import control
+from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.accounts import ProviderAccount, ProviderAccountSpec
 from autoscaler.cloud import catalogue, view
 from autoscaler.cloud import port as cloud
@@ -65,6 +66,12 @@ class Seen:
     """When machines began and ended, of those that are there and those that are gone lately."""
     appeared: dict[cloud.InstanceId, float] = field(default_factory=dict)
     """When machines were seen for the first time, of those that were not there at first."""
+    homes: dict[cloud.InstanceId, NodeGroupKey] = field(default_factory=dict)
+    """Which group each machine is or was of."""
+    left_at: dict[cloud.InstanceId, float] = field(default_factory=dict)
+    """When machines were first seen to be gone."""
+    ends: dict[cloud.InstanceId, float] = field(default_factory=dict)
+    """When groups say that they ended machines, where the provider itself does not tell."""
 
 
 class Clouds:
@@ -77,7 +84,7 @@ class Clouds:
         self._seen: dict[str, Seen] = {}
         self._owners: dict[cloud.GroupName, str] = {}
         """Which account told of each group last."""
-        self._questions: set[cloud.InstanceId] = set()
+        self._questions: dict[cloud.InstanceId, NodeGroupKey | None] = {}
         self._reopen_at: dict[str, float] = {}
         """When accounts that could not be used are tried again."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -137,11 +144,11 @@ class Clouds:
         account = self._owners.get(name)
         return account if account in self._seen else None
 
-    def ask(self, instances: Iterable[cloud.InstanceId]) -> None:
-        """Have the clouds asked when these began and ended, with the next reading."""
-        new = set(instances) - self._questions
-        self._questions |= new
-        if new:
+    def ask(self, instances: Mapping[cloud.InstanceId, NodeGroupKey | None]) -> None:
+        """Have the clouds asked when these began and ended, with the next reading; each is or was of this group."""
+        is_new = bool(instances.keys() - self._questions.keys())
+        self._questions = dict(instances)
+        if is_new:
             self.hurry()
 
     def asked(self) -> frozenset[cloud.InstanceId]:
@@ -158,6 +165,10 @@ class Clouds:
     def lives(self) -> dict[cloud.InstanceId, cloud.Life]:
         """Return when machines began and ended, as far as the clouds have told."""
         return {instance: life for seen in self._seen.values() for instance, life in seen.lives.items()}
+
+    def ends(self) -> dict[cloud.InstanceId, float]:
+        """Return when node groups say that they ended machines, of those of which nobody else can tell."""
+        return {instance: at for seen in self._seen.values() for instance, at in seen.ends.items()}
 
     def launched_at(self) -> dict[cloud.InstanceId, float]:
         """Return when machines were launched: as the clouds have told, and not before we saw them come.
@@ -313,25 +324,51 @@ class Clouds:
 
     async def _ask_lives(self, seen: Seen, reading: view.Reading) -> None:
         """Ask about machines that are new, and about those that are gone since we last looked; once each."""
-        there = {one.id for group in reading.groups.values() for one in group.instances}
-        unknown = there - seen.lives.keys()
+        now = self._footing.clock.now()
+        there = {one.id: group.key for group in reading.groups.values() for one in group.instances}
+        unknown = there.keys() - seen.lives.keys()
         gone = {one for one, life in seen.lives.items() if one not in there and not life.is_over}
-        wanted = unknown | gone | (self._questions - seen.asked)
+        wanted = unknown | gone | (self._questions.keys() - seen.asked)
+        seen.homes |= there
         if wanted:
             told = await seen.view.cloud.lives(sorted(wanted))
+            silent = [one for one in wanted if _is_silent(told.get(one), is_listed=one in there)]
+            await self._ask_ends(seen, reading, silent)  # all is known of an end, or nothing
             seen.asked |= wanted
-            now = self._footing.clock.now()
             if seen.listed_before is not None:
                 seen.appeared |= dict.fromkeys(unknown, now)
             seen.lives |= told
-            seen.lives |= {one: _over(seen.lives[one], now) for one in gone - told.keys()}
-        horizon = self._footing.clock.now() - REMEMBERED_SECONDS
+            seen.lives |= {one: dataclasses.replace(seen.lives[one], state="terminated") for one in gone - told.keys()}
+        self._forget(seen, there.keys(), now)
+
+    async def _ask_ends(self, seen: Seen, reading: view.Reading, gone: Iterable[cloud.InstanceId]) -> None:
+        """Ask groups when they ended machines of which the provider does not tell; only once, for it matters little."""
+        names = {group.key: group.name for group in reading.groups.values()}
+        by_group: dict[cloud.GroupName, set[cloud.InstanceId]] = {}
+        for one in gone:
+            home = seen.homes.get(one) or self._questions.get(one)
+            if home in names:
+                by_group.setdefault(names[home], set()).add(one)
+        for name, ended in sorted(by_group.items()):
+            since = min(seen.lives[one].launched_at if one in seen.lives else 0.0 for one in ended)
+            try:
+                found = await seen.view.cloud.activities(name, since=since)
+            except cloud.CloudError as error:
+                log.info("ends_not_read", group=name, reason=error.reason, error=error.message)
+                continue
+            ends = [each for each in found if each.kind is cloud.ActivityKind.TERMINATE]
+            seen.ends |= {each.instance: each.started_at for each in ends if each.instance in ended}
+
+    def _forget(self, seen: Seen, there: Collection[cloud.InstanceId], now: float) -> None:
+        """Keep what is known of machines that are there, gone lately, or asked for."""
         seen.appeared = {one: at for one, at in seen.appeared.items() if one in there}
-        seen.lives = {
-            one: life
-            for one, life in seen.lives.items()
-            if one in there or not life.is_over or (life.ended_at or horizon + 1) > horizon
-        }
+        seen.left_at = {one: seen.left_at.get(one, now) for one in seen.lives if one not in there}
+        old = {one for one, at in seen.left_at.items() if at <= now - REMEMBERED_SECONDS}
+        seen.lives = {one: life for one, life in seen.lives.items() if one not in old}
+        known = seen.lives.keys() | self._questions.keys()
+        seen.asked &= known
+        seen.homes = {one: home for one, home in seen.homes.items() if one in known}
+        seen.ends = {one: at for one, at in seen.ends.items() if one in known}
 
 
 def _outdated(group: cloud.NodeGroup, told: Mapping[cloud.TemplateRef, cloud.Template]) -> Iterable[cloud.InstanceId]:
@@ -342,6 +379,6 @@ def _outdated(group: cloud.NodeGroup, told: Mapping[cloud.TemplateRef, cloud.Tem
             yield one.id
 
 
-def _over(life: cloud.Life, now: float) -> cloud.Life:
-    """End the life of a machine that the cloud has forgotten: it was last seen about now."""
-    return dataclasses.replace(life, state="terminated", ended_at=life.ended_at or now)
+def _is_silent(life: cloud.Life | None, *, is_listed: bool) -> bool:
+    """Tell whether a machine has ended and the provider does not say when."""
+    return not is_listed if life is None else life.is_over and life.ended_at is None

@@ -34,6 +34,7 @@ from autoscaler.capacity import (
     publishing,
     renewer,
     reservations,
+    resting,
     shortages,
     supply,
     telling,
@@ -83,8 +84,9 @@ class Controller:
         self._clouds = clouds.Clouds(footing, open_cloud)
         self._books = bookkeeping.Bookkeeper(footing, self._clouds)
         self._news = interruptions.News(footing, self._clouds, open_news) if open_news is not None else None
+        self._resting = resting.Resting(footing.clock)
         self._departures = departures.Departures(
-            footing, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools
+            footing, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, resting=self._resting
         )
         self._reservations = reservations.Reservations(footing, nodes=self._nodes, pods=self._pods)
         self._renewer = renewer.Renewer()
@@ -96,7 +98,7 @@ class Controller:
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
         self._experience: dict[experience.Waiting, experience.Experience] = {}
         self._learned: learning.Known = {}
-        self._shortages = shortages.Shortages(footing, self._clouds, self._set_desired)
+        self._shortages = shortages.Shortages(footing, self._clouds, self._set_desired, self._resting)
         self._launched: deque[float] = deque()
         self._told: dict[str, str] = {}
 
@@ -160,7 +162,7 @@ class Controller:
             now=now,
             pods=self._reservations.pods(),
             nodes=nodes,
-            by_provider={node.provider_id: node for node in nodes.values() if node.provider_id},
+            by_provider=supply.by_provider(nodes.values()),
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
             pools={each.meta.key.name: each.resource.spec for each in self._pools},
             scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
@@ -197,7 +199,8 @@ class Controller:
             for group in snapshot.groups
             for node in supply.nodes_of(snapshot, group).values()
         }
-        self._experience = experience.learn(self._experience, plan.landed, groups, snapshot.now)
+        taking = experience.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else None
+        self._experience = experience.learn(self._experience, plan.landed, groups, now=snapshot.now, taking=taking)
         self._learned = learning.learn(self._learned, snapshot)
 
     # Launches
@@ -213,13 +216,16 @@ class Controller:
     async def _launch_in(self, account: str, launches: list[decide.Launch]) -> list[decide.Launch]:
         """Read an account's groups again, then raise them: somebody else may have changed them."""
         seen = self._clouds.seen.get(account)
-        if seen is None:
+        launches = [launch for launch in launches if not self._resting.holds(launch.group)]
+        if seen is None or not launches:
             return []
         try:
             reading = await seen.view.reread([launch.group for launch in launches])
         except cloud.CloudError as error:
             log.warning("launches_not_sent", account=account, reason=error.reason, error=error.message)
             self._clouds.hurry()
+            for launch in launches:
+                self._resting.note(launch.group, is_done=False)
             return []
         raised = await asyncio.gather(*(self._raise(each, reading.groups.get(each.group)) for each in launches))
         return [launch for launch, is_raised in zip(launches, raised, strict=True) if is_raised]
@@ -244,7 +250,11 @@ class Controller:
         log.info(
             "desired_set", group=group.name, before=group.desired, after=desired, verdict=outcome.verdict, error=error
         )
-        return outcome.verdict is not cloud.Verdict.NOT_DONE
+        is_done = outcome.verdict is not cloud.Verdict.NOT_DONE
+        self._resting.note(group.name, is_done=is_done)
+        if not is_done and desired > group.desired:
+            self._shortages.note_refused(group, outcome.error)
+        return is_done
 
     # Telling
 

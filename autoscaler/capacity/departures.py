@@ -15,7 +15,9 @@ from autoscaler import control
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import clouds, draining, drains, marks, removal, replacing, work
 from autoscaler.capacity.custom import POOLS
+from autoscaler.capacity.resting import Resting
 from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
 from autoscaler.kube import events, kinds, objects, port, store, wire
 
 log = structlog.get_logger()
@@ -42,13 +44,16 @@ class Departures:
         nodes: store.Table[objects.Node],
         pods: store.Table[objects.Pod],
         pools: store.Table[objects.Custom[InstancePool]],
+        resting: Resting,
     ) -> None:
         self._footing = footing
+        self._resting = resting
         self._clouds = known
         self._nodes = nodes
         self._pools = pools
         self._drainer = draining.Drainer(footing, nodes=nodes, pods=pods)
         self._idle: dict[str, float] = {}
+        self._nodeless: dict[str, float] = {}
         self._marked: dict[str, float] = {}
         """Nodes that were marked for removal, and when by the clock that never goes back."""
 
@@ -70,8 +75,9 @@ class Departures:
 
     async def _replace(self, snapshot: Snapshot, useless: Callable[[replacing.Replacement], None]) -> float | None:
         """End machines that never became nodes, or whose nodes were lost."""
-        choice = replacing.choose(snapshot)
-        for each in choice.replacements:
+        self._nodeless = replacing.nodeless_since(snapshot, self._nodeless)
+        choice = replacing.choose(snapshot, self._nodeless)
+        for each in [each for each in choice.replacements if not self._resting.holds(each.instance)]:
             await self._end_useless(each)
             useless(each)
         return choice.wake_at
@@ -81,6 +87,7 @@ class Departures:
         if seen is None or not self._footing.may_act(f"end {each.instance} of {each.group}: {each.reason}"):
             return
         outcome = await seen.view.terminate(each.group, each.instance, decrement=each.decrement)
+        self._resting.note(each.instance, is_done=outcome.verdict is not cloud.Verdict.NOT_DONE)
         self._clouds.hurry()
         error = outcome.error.message if outcome.error else None
         log.warning(
@@ -112,7 +119,7 @@ class Departures:
         for name, each in chosen.items():
             if name not in self._marked:
                 await self._mark(each)
-        due = [each for name, each in chosen.items() if self._settled(name)]
+        due = [each for name, each in chosen.items() if self._settled(name) and not self._resting.holds(each.instance)]
         await asyncio.gather(*(self._end(each) for each in due))
         ago = self._footing.clock.monotonic() - self._footing.clock.now()
         settled = [at + SETTLE_SECONDS - ago for name, at in self._marked.items() if not self._settled(name)]
@@ -146,7 +153,7 @@ class Departures:
         """End a machine, if the API server itself says that nothing works on its node."""
         node = self._nodes.get(each.node)
         try:
-            if node is None or not draining.is_marked(node) or await self._has_work(each.node.name):
+            if node is None or not draining.is_marked(node) or await self._has_work(node.provider_id):
                 return
         except port.KubeError as unread:
             log.warning("node_not_looked_at", node=each.node.name, error=str(unread))
@@ -155,11 +162,17 @@ class Departures:
         if seen is None or not self._footing.may_act(f"end {each.instance} of {each.group}"):
             return
         outcome = await seen.view.terminate(each.group, each.instance, decrement=each.decrement)
+        self._resting.note(each.instance, is_done=outcome.verdict is not cloud.Verdict.NOT_DONE)
         self._clouds.hurry()
         error = outcome.error.message if outcome.error else None
         log.info("machine_ended", node=each.node.name, instance=each.instance, verdict=outcome.verdict, error=error)
 
-    async def _has_work(self, node: str) -> bool:
+    async def _has_work(self, provider_id: str) -> bool:
+        """Tell whether anything works on a machine, whatever nodes it has."""
+        names = [node.meta.key.name for node in self._nodes if node.provider_id == provider_id]
+        return any([await self._works_on(name) for name in names])
+
+    async def _works_on(self, node: str) -> bool:
         query = {"fieldSelector": f"spec.nodeName={node}"}
         request = port.Request(method="GET", path=kinds.PODS.collection(), query=query)
         page = wire.LISTING.decode(port.required(await self._footing.api.send(request)))

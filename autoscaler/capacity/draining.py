@@ -4,6 +4,7 @@ Which nodes, and which of their pods, is decided elsewhere and comes as `Drain`s
 killed: pods are evicted, so that disruption budgets hold, and those that must not be evicted stay.
 """
 
+import asyncio
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api import keys
-from autoscaler.capacity import supply, work
+from autoscaler.capacity import resting, supply, work
 from autoscaler.capacity.drains import Drain
 from autoscaler.capacity.marks import Draining
 from autoscaler.kube import kinds, objects, port, store, writer
@@ -19,6 +20,8 @@ from autoscaler.kube import kinds, objects, port, store, writer
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
 """When pods that could not be evicted are asked again."""
+AT_ONCE: Final = 20
+"""So many nodes and pods are written to at a time: nobody else waits long for the next plan."""
 _DRAINED: Final = frozenset(map(str, Draining))
 
 
@@ -32,19 +35,33 @@ class Drainer:
         self._nodes = nodes
         self._pods = pods
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
+        self._resting = resting.Resting(footing.clock)
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def drain(self, drains: Collection[Drain]) -> float | None:
         """Mark nodes and ask their pods to leave; return when to ask those again that could not."""
         by_node = supply.pods_by_node(self._pods) if drains else {}
-        left = 0
-        for drain in drains:
-            node = self._nodes.get(drain.node)
-            if node is None:
-                continue
+        emptied = await asyncio.gather(*(self._empty(drain, by_node.get(drain.node.name, ())) for drain in drains))
+        return None if all(emptied) else self._footing.clock.now() + AGAIN_SECONDS
+
+    async def _empty(self, drain: Drain, pods: Iterable[objects.Pod]) -> bool:
+        """Mark a node and ask its pods to leave; False if some must be asked again."""
+        node = self._nodes.get(drain.node)
+        if node is None:
+            return True
+        async with self._slots:
             await self.mark(node, drain.reason)
-            staying = [pod for pod in by_node.get(node.meta.key.name, ()) if _must_leave(pod, drain)]
-            left += sum([not await self._evict(pod) for pod in staying])
-        return self._footing.clock.now() + AGAIN_SECONDS if left else None
+        leaving = [pod for pod in pods if _must_leave(pod, drain)]
+        return all(await asyncio.gather(*(self._ask(pod, drain) for pod in leaving)))
+
+    async def _ask(self, pod: objects.Pod, drain: Drain) -> bool:
+        """Ask a pod to leave; one that could not is left for a while, unless there is no time."""
+        if self._resting.holds(pod.meta.uid) and drain.reason is not Draining.INTERRUPTED:
+            return False
+        async with self._slots:
+            is_done = await self._evict(pod)
+        self._resting.note(pod.meta.uid, is_done=is_done)
+        return is_done
 
     async def mark(self, node: objects.Node, reason: str) -> None:
         """Keep new pods off a node. One that was only idle may be drained now; never the other way round."""

@@ -11,12 +11,13 @@ from autoscaler.api import quantities
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool, NodeGroup
 from autoscaler.api.resources.scopes import Scope
-from autoscaler.capacity import demand, ephemeral, experience, placement, supply, telling
+from autoscaler.capacity import budgets, demand, ephemeral, experience, placement, publishing, supply, telling
 from autoscaler.capacity.model import Demand, Group, Limit, Rejection, Room, Situation, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
 FITS = "would take it"
+_USED_UP = frozenset({budgets.State.COMMITTED, budgets.State.SPENT})
 _ONE_ZONE = "it waits until one zone has room on ready nodes for all pods of its owner that wait with it"
 
 
@@ -31,6 +32,8 @@ class Evidence:
     namespaces: Mapping[str, Mapping[str, str]]
     pools: tuple[InstancePool, ...]
     scopes: tuple[Scope, ...]
+    told: str | None = None
+    """What the runtime told the pod last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,8 @@ class Explanation:
     scope: str = ""
     room: tuple[str, ...] = ()
     """Nodes that are there and would take it."""
+    told: str | None = None
+    """What the runtime told it last, which knows what no single pod shows: targets, and what others take."""
     verdicts: tuple[Verdict, ...] = ()
 
 
@@ -67,7 +72,13 @@ def explain(evidence: Evidence) -> Explanation:
     )
     verdicts = _verdicts(evidence, placement.why_not(situation, wanted))
     room = _room(snapshot, wanted)
-    return Explanation(summary=_summary(pod, room, verdicts), scope=wanted.scope, room=room, verdicts=verdicts)
+    return Explanation(
+        summary=_summary(pod, room, verdicts),
+        scope=wanted.scope,
+        room=room,
+        told=evidence.told,
+        verdicts=verdicts,
+    )
 
 
 def _settled(pod: objects.Pod) -> str | None:
@@ -157,6 +168,11 @@ def _limits(evidence: Evidence) -> tuple[Limit, ...]:
             left = max(0, most - (pool.status.active_instances or 0))
             name = f"maxActiveInstances {most} of pool {pool.metadata.name}"
             found.append(Limit(name=name, pool=pool.metadata.name, nodes=left))
+        found += [
+            Limit(name=f"{each.reason}: {each.message}", pool=pool.metadata.name, nodes=0)
+            for each in pool.status.conditions
+            if each.type == publishing.WITHIN_BUDGET and each.reason in _USED_UP
+        ]
     return tuple(found)
 
 

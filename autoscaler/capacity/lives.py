@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from autoscaler.api import names, version
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.instances import Instance, InstanceStatus, Phase
 from autoscaler.capacity import accounting, demand, life
 from autoscaler.capacity.snapshot import Snapshot
@@ -36,6 +37,8 @@ class Sight:
     """Instances whose lives the cloud was asked for and has answered; those without a life it has forgotten."""
     ends: Mapping[cloud.InstanceId, float] = field(default_factory=dict)
     """When node groups say that they ended instances."""
+    accounts: frozenset[str] | None = None
+    """Those that were asked at all, by name: what others have, nobody told. None: all."""
     listed_before: float | None = None
     """When the groups were listed before this listing. None: nobody knows."""
     unwatched_since: float | None = None
@@ -82,8 +85,9 @@ class Change:
 class Question:
     """An instance of which the cloud should be asked when it began and ended."""
 
-    pool: str
     instance: cloud.InstanceId
+    group: NodeGroupKey | None
+    """The node group that has it or had it; None where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +110,7 @@ def decide(sight: Sight) -> Plan:
     return Plan(
         creates=tuple(creates),
         changes=tuple(sorted((each for each in changes if each.before != each.after), key=lambda each: each.name)),
-        questions=tuple(sorted(books.questions, key=lambda each: (each.pool, each.instance))),
+        questions=tuple(sorted(books.questions, key=lambda each: each.instance)),
     )
 
 
@@ -171,7 +175,7 @@ class _Books:
             scopes={name: scope for name, scope in scopes.items() if scope},
         )
 
-    def end(self, pool: str, provider_id: str) -> life.End | None:
+    def end(self, pool: str, provider_id: str, status: InstanceStatus) -> life.End | None:
         """Return when a life ended; None while it lasts, or nobody could tell yet."""
         name, sight = instance_id(provider_id), self.sight
         told, listed = sight.lives.get(name), self.listed.get(provider_id)
@@ -179,11 +183,16 @@ class _Books:
             if told.ended_at is not None:
                 return life.End(at=told.ended_at, reason=life.EndReason.STATE_TRANSITION)
             return self._end_by_others(name, is_listed=listed is not None)
-        if listed is None and told is None and name in sight.asked:
+        if listed is None and told is None and name in sight.asked and self._is_told_of(pool):
             return self._end_by_others(name, is_listed=False)
         if listed is None or listed.is_leaving:
-            self.questions.add(Question(pool=pool, instance=name))
+            self.questions.add(Question(instance=name, group=_group(pool, status)))
         return None
+
+    def _is_told_of(self, pool: str) -> bool:
+        """Tell whether the account of a pool was asked; one that cannot be used may still have its machines."""
+        spec, accounts = self.sight.snapshot.pools.get(pool), self.sight.accounts
+        return spec is None or accounts is None or spec.provider_account in accounts
 
     def _end_by_others(self, name: cloud.InstanceId, *, is_listed: bool) -> life.End:
         sight, now = self.sight, self.moment.now
@@ -216,11 +225,17 @@ def _continue(books: _Books, living: Iterable[objects.Custom[Instance]]) -> Iter
 
 def _next(books: _Books, pool: str, provider_id: str, status: InstanceStatus) -> life.Outcome:
     body = books.body(provider_id, status.node_name)
-    over = books.end(pool, provider_id)
+    over = books.end(pool, provider_id, status)
     if over is None:
         return life.go_on(status, body, books.moment)
     price = books.hourly_micros(pool, status.instance_type)
     return life.end(status, body, books.moment, end=over, hourly_micros=price)
+
+
+def _group(pool: str, status: InstanceStatus) -> NodeGroupKey | None:
+    if status.zone is None or status.instance_type is None:
+        return None
+    return NodeGroupKey(pool=pool, zone=status.zone, instance_type=status.instance_type)
 
 
 def _change(one: objects.Custom[Instance], outcome: life.Outcome) -> Change:
@@ -278,7 +293,7 @@ def _began(books: _Books, listed: _Listed) -> float | None:
     sight, one = books.sight, listed.instance
     told = sight.lives.get(one.id)
     if told is None and one.id not in sight.asked:
-        books.questions.add(Question(pool=listed.group.key.pool, instance=one.id))
+        books.questions.add(Question(instance=one.id, group=listed.group.key))
         return None
     if listed.is_leaving or (told is not None and told.is_over):
         is_new = told is not None and sight.listed_before is not None and told.launched_at > sight.listed_before

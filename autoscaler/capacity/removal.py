@@ -46,7 +46,8 @@ class Choice:
 
 def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
     """Return since when each idle node of a group has been so, given what was known a moment ago."""
-    busy = {pod.node_name or pod.nominated_node for pod in snapshot.pods.values() if work.is_work(pod)}
+    working = {pod.node_name or pod.nominated_node for pod in snapshot.pods.values() if work.is_work(pod)}
+    busy = {node.provider_id for node in snapshot.nodes.values() if node.meta.key.name in working}
     written = {
         each.status.provider_id: each.status.idle_since.timestamp()
         for each in snapshot.instances
@@ -56,7 +57,7 @@ def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, flo
     for group in snapshot.groups:
         for provider_id, node in supply.nodes_of(snapshot, group).items():
             name = node.meta.key.name
-            if node.ready and name not in busy:
+            if node.ready and provider_id not in busy:  # several nodes may name one machine
                 found[name] = written.get(provider_id, before.get(name, snapshot.now))
     return found
 

@@ -4,13 +4,12 @@ A machine that does not become a ready node in time, or whose node was lost and 
 It goes even where its group is at its minimum: then it is replaced instead of removed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.api.resources.instances import Phase
 from autoscaler.capacity import supply
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -26,7 +25,7 @@ class Reason(StrEnum):
     NEVER_JOINED = "NeverJoined"
     """It is not a ready node although its pool's registration timeout is over."""
     LOST = "NodeLost"
-    """Its node was ready once, and has not been for long."""
+    """Its node was ready once, and has not been for long, or was taken away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +50,19 @@ class Choice:
     wake_at: float | None = None
 
 
-def choose(snapshot: Snapshot) -> Choice:
-    """Choose the machines that are of no use."""
+def nodeless_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
+    """Return since when machines have been without the node that they had, given what was known a moment ago."""
+    members = [one for group in snapshot.groups for one in group.members]
+    lacking = {one.provider_id for one in members if one.provider_id not in snapshot.by_provider}
+    return {one: before.get(one, snapshot.now) for one in lacking & supply.were_ready(snapshot)}
+
+
+def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> Choice:
+    """Choose the machines that are of no use, given since when some have lost their node."""
     found, later = [], []
     for group in snapshot.groups:
         spare = max(0, group.desired - group.minimum)
-        for instance, node, reason, since, due in _useless(snapshot, group):
+        for instance, node, reason, since, due in _useless(snapshot, group, nodeless or {}):
             if due > snapshot.now:
                 later.append(due)
                 continue
@@ -78,7 +84,7 @@ def choose(snapshot: Snapshot) -> Choice:
 
 
 def _useless(
-    snapshot: Snapshot, group: cloud.NodeGroup
+    snapshot: Snapshot, group: cloud.NodeGroup, nodeless: Mapping[str, float]
 ) -> Iterator[tuple[cloud.Instance, objects.Node | None, Reason, float, float]]:
     """Yield machines that are no ready nodes, since when, and when that has lasted too long."""
     pool = snapshot.pools.get(group.key.pool)
@@ -88,16 +94,9 @@ def _useless(
         node, launched_at = nodes.get(instance.provider_id), snapshot.launched_at.get(instance.id)
         if node is not None and node.ready:
             continue
-        if node is not None and _was_ready(snapshot, node):
-            since = node.ready_changed_at or node.meta.created_at
+        if instance.provider_id in supply.were_ready(snapshot):
+            gone_at = nodeless.get(instance.provider_id, snapshot.now)
+            since = gone_at if node is None else node.ready_changed_at or node.meta.created_at
             yield instance, node, Reason.LOST, since, since + LOST_SECONDS
         elif launched_at is not None:
             yield instance, node, Reason.NEVER_JOINED, launched_at, launched_at + timeout
-
-
-def _was_ready(snapshot: Snapshot, node: objects.Node) -> bool:
-    """Tell whether a node was ready once: its record says so."""
-    return any(
-        each.status.provider_id == node.provider_id and each.status.phase in {Phase.READY, Phase.DRAINING}
-        for each in snapshot.instances
-    )

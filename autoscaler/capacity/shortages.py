@@ -11,7 +11,7 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import availability, clouds, replacing
+from autoscaler.capacity import availability, clouds, replacing, resting
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
 
@@ -22,8 +22,11 @@ SetDesired = Callable[[cloud.NodeGroup, int], Awaitable[bool]]
 class Shortages:
     """Knows which offerings are left alone."""
 
-    def __init__(self, footing: control.Footing, known: clouds.Clouds, set_desired: SetDesired) -> None:
+    def __init__(
+        self, footing: control.Footing, known: clouds.Clouds, set_desired: SetDesired, rests: resting.Resting
+    ) -> None:
         self._footing = footing
+        self._resting = rests
         self._clouds = known
         self._set_desired = set_desired
         self._noted: dict[cloud.GroupName, float] = {}
@@ -45,7 +48,7 @@ class Shortages:
                 if failures and reading is not None and failures[0].started_at > self._noted.get(name, 0.0):
                     self._noted[name] = failures[0].started_at
                     self._note(reading.groups[name], failures[0], snapshot.now)
-        late = {group.name for group in snapshot.groups if len(group.members) > group.desired}
+        late = {group.name for group in snapshot.groups if min(group.maximum, len(group.members)) > group.desired}
         settled = [await self._settle(name) for name in sorted(self._owed | late)]
         return all(settled)
 
@@ -56,6 +59,12 @@ class Shortages:
             before, now = self._known.get(each.key), self._footing.clock.now()
             self._known[each.key] = availability.note_useless(before, each.reason, message, now)
 
+    def note_refused(self, group: cloud.NodeGroup, error: cloud.CloudError | None) -> None:
+        """Leave an offering alone that we may not ask for: another one may help; never for long, a person mends it."""
+        if error is not None and error.reason in {cloud.Reason.DENIED, cloud.Reason.NOT_FOUND, cloud.Reason.REFUSED}:
+            now = self._footing.clock.now()
+            self._known[group.key] = availability.note_useless(None, error.reason, error.message, now)
+
     def _note(self, group: cloud.NodeGroup, failure: cloud.Activity, now: float) -> None:
         noted = availability.note(self._known.get(group.key), failure, now)
         self._known[group.key] = noted
@@ -64,10 +73,13 @@ class Shortages:
 
     async def _settle(self, name: cloud.GroupName) -> bool:
         """Set a group to what it has, as it is now."""
+        if self._resting.holds(name):
+            return False
         try:
             group = await self._read_again(name)
         except cloud.CloudError as error:
             log.warning("group_not_read_again", group=name, reason=error.reason, error=error.message)
+            self._resting.note(name, is_done=False)
             return False
         if group is None:
             self._owed.discard(name)

@@ -5,11 +5,13 @@ promised, but not for ever: after its pool's registration timeout it counts no m
 room for one, and where it is kept for somebody, for that pod only.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from autoscaler.api import keys
+from autoscaler.api.resources.instances import Phase
 from autoscaler.capacity import ephemeral, marks, templates
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.snapshot import Snapshot
@@ -70,7 +72,8 @@ def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
 def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
     """Count a group's machines that are asked for, start, or have registered and are not ready yet."""
     nodes = nodes_of(snapshot, group)
-    starting = [one for one in group.members if one.provider_id not in nodes]
+    known = nodes.keys() | were_ready(snapshot)  # one that was a node and is none any more does not come again
+    starting = [one for one in group.members if one.provider_id not in known]
     strangers = nodes.keys() - {one.provider_id for one in group.members}
     unlaunched = max(0, group.desired - len(group.members) - len(strangers))
     return unlaunched + len(starting) + len(_unfinished(snapshot, group))
@@ -81,6 +84,19 @@ def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.No
     known = snapshot.by_provider
     staying = [one for one in group.instances if one.lifecycle is not cloud.Lifecycle.LEAVING]
     return {one.provider_id: known[one.provider_id] for one in staying if one.provider_id in known}
+
+
+def by_provider(nodes: Iterable[objects.Node]) -> dict[str, objects.Node]:
+    """Return nodes by the machine that each is on; of several that name the same one, one that is ready, the newest."""
+    ranked = sorted(nodes, key=lambda node: (node.ready, node.meta.created_at, node.meta.key))
+    return {node.provider_id: node for node in ranked if node.provider_id}
+
+
+@functools.lru_cache(maxsize=2)
+def were_ready(snapshot: Snapshot) -> frozenset[str]:
+    """Return the provider ids of machines whose nodes were ready once: their records say so."""
+    living = [each.status for each in snapshot.instances if each.status.phase in {Phase.READY, Phase.DRAINING}]
+    return frozenset(status.provider_id for status in living if status.provider_id)
 
 
 def is_usable(node: objects.Node) -> bool:

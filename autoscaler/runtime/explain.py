@@ -5,9 +5,11 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+import msgspec
+
 from autoscaler import clock
 from autoscaler.api import resources
-from autoscaler.capacity import explaining
+from autoscaler.capacity import explaining, telling
 from autoscaler.kube import client, credentials, kinds, objects, port, reflector, wire
 
 T = TypeVar("T", bound=objects.Stored)
@@ -30,6 +32,8 @@ def _lines(key: objects.Key, explanation: explaining.Explanation) -> Iterable[st
     """Write an explanation down."""
     scope = f" (scope {explanation.scope})" if explanation.scope else ""
     yield f"pod {key.namespace}/{key.name}{scope}: {explanation.summary}"
+    if explanation.told:
+        yield f"last told: {explanation.told}"
     if explanation.room:
         yield f"nodes with room: {', '.join(explanation.room[:10])}"
     if not explanation.verdicts:
@@ -52,6 +56,7 @@ async def _explain(origin: credentials.Origin, key: objects.Key) -> explaining.E
             _all(api, kinds.custom(resources.InstancePool), objects.custom(resources.InstancePool)),
             _all(api, kinds.custom(resources.Scope), objects.custom(resources.Scope)),
         )
+        told = await _told(api, pod)
     return explaining.explain(
         explaining.Evidence(
             now=clock.SystemClock().now(),
@@ -61,8 +66,31 @@ async def _explain(origin: credentials.Origin, key: objects.Key) -> explaining.E
             namespaces={each.meta.key.name: each.meta.labels for each in namespaces},
             pools=tuple(each.resource for each in pools),
             scopes=tuple(each.resource for each in scopes),
+            told=told,
         )
     )
+
+
+class _Told(msgspec.Struct, rename="camel"):
+    """An event, as far as it is shown."""
+
+    reason: str = ""
+    message: str = ""
+    last_timestamp: str | None = None
+
+
+async def _told(api: port.Api, pod: objects.Pod) -> str | None:
+    """Return what the runtime told a pod last; None if it told nothing, or nobody lets us see it."""
+    query = {"fieldSelector": f"involvedObject.uid={pod.meta.uid}"}
+    path = kinds.EVENTS.collection(pod.meta.key.namespace)
+    try:
+        page = wire.LISTING.decode(port.required(await api.send(port.Request(method="GET", path=path, query=query))))
+    except port.ApiError:
+        return None
+    found = [msgspec.json.decode(item, type=_Told) for item in page.items]
+    ours = [each for each in found if each.reason in {telling.TRIGGERED, telling.NOT_TRIGGERED}]
+    last = max(ours, key=lambda each: each.last_timestamp or "", default=None)
+    return None if last is None else f"{last.last_timestamp} {last.message}"
 
 
 async def _all(api: port.Api, resource: kinds.ResourceType, decode: Callable[..., T]) -> list[T]:

@@ -9,12 +9,12 @@ import msgspec
 import structlog
 
 from autoscaler import control, drain_object
-from autoscaler.api import keys, permissions, resources
+from autoscaler.api import keys, permissions
 from autoscaler.drain_object import Stage
 from autoscaler.kube import kinds, listing, objects, port, writer
+from autoscaler.workers.life import POOLS
 
 log = structlog.get_logger()
-POOLS: Final = kinds.custom(resources.WorkerPool)
 AGAIN_SECONDS: Final = 5.0
 SENT_SECONDS: Final = 10.0
 """How long what was sent before may take to arrive."""

@@ -9,7 +9,6 @@ import structlog
 
 from autoscaler import clock
 from autoscaler.api import keys, resources
-from autoscaler.capacity.snapshot import Ceilings
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation.cloud import faults
@@ -107,38 +106,6 @@ async def test_a_pod_that_fits_nowhere_is_told_why_with_the_numbers() -> None:
         assert "InsufficientResource: cpu (wants 64000, has 3920)" in told["huge"]
         assert "NodeSelectorMismatch" in told["elsewhere"]
         assert world.desired() == {}
-
-
-@pytest.mark.accept("P5", "P6")
-@simulated
-async def test_limits_hold_and_each_is_named() -> None:
-    world = World()
-    world.add_pool(limits__maxActiveInstances=2)
-    world.add_pool("off", enabled=False)
-    async with runtime(world, ceilings=Ceilings(nodes=50)):
-        await asyncio.sleep(5)
-        for number in range(30):
-            world.add_pod(f"p-{number}")
-        await asyncio.sleep(120)
-        assert len(world.nodes()) == 2
-        assert len(world.bound()) == 6
-        message = world.events("NotTriggerScaleUp")[0]["message"]
-        assert "maxActiveInstances 2 of pool workers" in message
-        assert "the pool is disabled" in message
-
-
-@pytest.mark.accept("G24")
-@simulated
-async def test_the_clusters_ceilings_hold() -> None:
-    world = World()
-    world.add_pool()
-    async with runtime(world, ceilings=Ceilings(cpu_millis=12_000)):
-        await asyncio.sleep(5)
-        for number in range(30):
-            world.add_pod(f"p-{number}")
-        await asyncio.sleep(120)
-        assert len(world.nodes()) == 3
-        assert "the cluster's 12 cores" in world.events("NotTriggerScaleUp")[0]["message"]
 
 
 @simulated
@@ -298,41 +265,6 @@ async def test_the_books_say_what_the_clouds_own_record_says() -> None:
     assert abs(counted - lived) <= len(world.cloud.machines)  # whole seconds
 
 
-@pytest.mark.accept("P7")
-@simulated
-async def test_a_budget_that_is_reached_starts_nothing_more_and_ends_no_work() -> None:
-    world = World()
-    world.add_pool(limits__maxIdleSeconds=300, limits__targetMaxSecondsPerMonth=7200)
-    async with runtime(world):
-        for number in range(20):
-            world.add_pod(f"p-{number}", cpu="3")
-        await asyncio.sleep(3600)
-        bound = world.bound()
-        assert 1 <= len(bound) < 20
-        assert "PoolSecondsPerMonth" in world.events("NotTriggerScaleUp")[0]["message"]
-        await asyncio.sleep(4 * 3600)
-        assert world.bound() == bound  # far over the limit by now, and nobody was killed
-
-
-@pytest.mark.accept("P8")
-@simulated
-async def test_idle_machines_beyond_a_lowered_limit_go_at_once() -> None:
-    world = World()
-    world.add_pool(limits__maxIdleSeconds=36_000)
-    async with runtime(world):
-        for number in range(5):
-            world.add_pod(f"p-{number}", cpu="3")
-        await asyncio.sleep(120)
-        for number in range(4):
-            world.delete_pod(f"p-{number}")
-        await asyncio.sleep(60)
-        assert len(world.nodes()) == 5
-        world.patch(POOLS, "workers", {"spec": {"limits": {"maxActiveInstances": 3}}})
-        await asyncio.sleep(120)
-        assert len(world.nodes()) == 3
-        assert "p-4" in world.bound()
-
-
 @pytest.mark.accept("P8")
 @simulated
 async def test_a_restart_forgets_neither_lives_nor_how_long_machines_were_idle() -> None:
@@ -419,62 +351,6 @@ async def test_what_must_not_be_evicted_is_not() -> None:
         world.cloud.interrupt(machine.id)
         await asyncio.sleep(60)
         assert {"stays", "guarded"} <= set(world.bound())
-
-
-@simulated
-async def test_a_budget_is_warned_about_before_it_is_spent_and_pools_and_scopes_tell_what_they_used() -> None:
-    world = World()
-    world.add_pool(limits__maxIdleSeconds=300, limits__targetMaxSecondsPerMonth=10_000)
-    world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=[{"name": "workers"}]))
-    world.patch(kinds.NAMESPACES, "default", {"metadata": {"labels": {keys.SCOPE: "research"}}})
-    async with runtime(world) as running:
-        world.add_pod("one", cpu="3")
-        await asyncio.sleep(7500)
-        (pool,) = world.all(POOLS)
-        assert 7000 < pool["status"]["secondsThisMonth"] <= 7500
-        assert {each["type"]: each["status"] for each in pool["status"]["conditions"]}["WithinBudget"] == "True"
-        await asyncio.sleep(900)
-        (pool,) = world.all(POOLS)
-        assert {each["type"]: each["reason"] for each in pool["status"]["conditions"]}["WithinBudget"] != "WithinBudget"
-        assert world.events("BudgetNearlyUsed") or world.events("BudgetCommitted")
-        assert (
-            b'sluice_budget_used_ratio{kind="PoolSecondsPerMonth",pool="workers",scope=""} 0.8'
-            in running.metrics.render()
-        )
-        world.delete_pod("one")
-        await asyncio.sleep(60)
-        (scope,) = world.all(kinds.custom(resources.Scope))
-        (used,) = scope["status"]["pools"]
-        assert used["samples"] == 1
-        assert 8000 < used["meanDurationSeconds"] < 8500
-        assert used["secondsThisMonth"] > 6000  # three of four processors
-
-
-@pytest.mark.accept("G21")
-@simulated
-async def test_machines_that_offer_less_than_they_should_are_learned_from_and_never_run_away() -> None:
-    world = World()
-    world.allocatable = {"cpu": "2"}
-    world.add_pool(zones=("a",))
-    async with runtime(world):
-        await asyncio.sleep(5)
-        world.add_pod("large", cpu="3")
-        await asyncio.sleep(3600)
-        assert len(world.cloud.machines) == 1
-        assert "InsufficientResource: cpu (wants 3000, has 2000)" in world.events("NotTriggerScaleUp")[0]["message"]
-
-
-@pytest.mark.accept("G21")
-@simulated
-async def test_machines_that_refuse_a_pod_for_reasons_nobody_knows_are_given_up_after_two() -> None:
-    world = World(schedules=False)
-    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
-    async with runtime(world):
-        await asyncio.sleep(5)
-        world.add_pod("unwanted")
-        await asyncio.sleep(3600)
-        assert len(world.cloud.machines) == 2
-        assert "Missed" in world.events("NotTriggerScaleUp")[0]["message"]
 
 
 @pytest.mark.accept("G22")

@@ -10,11 +10,12 @@ from autoscaler.api import keys, resources
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cloud.model import Machine
 from tests import builders
 from tests.autoscaler.capacity.builders import node_affinity
+from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_replicas import Death, replica
 from tests.scenarios.capacity_world import NAMESPACE, World, runtime
-from tests.scenarios.worker_world import simulated
 
 POOLS = kinds.custom(resources.InstancePool)
 SCOPES = kinds.custom(resources.Scope)
@@ -200,6 +201,42 @@ async def over_midnight() -> None:
     assert sum(each["research"] for each in worked.values()) == 3600 + 1800
     assert 890 < worked["2028-03"]["research"] < 910
     assert set(worked["2028-02"]) == set(worked["2028-03"]) == {"research"}
+
+
+def assert_ended(world: World, machine: Machine) -> None:
+    """Assert that the books know the end of a machine, to the second, from its group."""
+    (said,) = [each["status"] for each in world.instances() if each["status"]["providerID"] == machine.provider_id]
+    assert [each["reason"] for each in said["conditions"]] == ["ScalingActivity"]
+    assert abs(said["months"]["2026-01"]["seconds"] - machine.seconds(world.cloud.clock.now())) <= 1
+
+
+@simulated
+async def test_the_end_of_a_machine_that_the_provider_took_is_known_from_its_group() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(1000)
+        (machine,) = world.cloud.machines.values()
+        world.cloud.break_down(machine.id)  # without a word of when
+        await asyncio.sleep(200)
+        assert_ended(world, machine)
+
+
+@simulated
+async def test_a_machine_that_ended_while_nobody_watched_and_was_forgotten_is_charged_until_its_end() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(1000)
+    await asyncio.sleep(1800)
+    (machine,) = world.cloud.machines.values()
+    world.cloud.break_down(machine.id)
+    await asyncio.sleep(3 * 3600)  # the provider remembers for an hour
+    async with runtime(world, "b"):
+        await asyncio.sleep(120)
+        assert_ended(world, machine)
 
 
 @pytest.mark.accept("P14", "P21")

@@ -14,9 +14,9 @@ from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation.cloud import faults
 from autoscaler.simulation.cloud.model import Obstacle
+from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_replicas import add_account, replica
 from tests.scenarios.capacity_world import World, runtime
-from tests.scenarios.worker_world import simulated
 
 POOLS = kinds.custom(resources.InstancePool)
 SHORT = cloud.LaunchFailure.INSUFFICIENT_CAPACITY

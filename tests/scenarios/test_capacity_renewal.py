@@ -15,10 +15,10 @@ from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import faults
 from autoscaler.simulation.cloud.model import INITIAL_TEMPLATE
+from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_replicas import Death, replica
 from tests.scenarios.capacity_services import Service
 from tests.scenarios.capacity_world import Body, World, runtime
-from tests.scenarios.worker_world import simulated
 
 POOLS = kinds.custom(resources.InstancePool)
 NEW = cloud.Template(image_id="ami-2", user_data_sha256="1" * 64)

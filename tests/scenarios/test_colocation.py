@@ -16,8 +16,9 @@ from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud.model import Obstacle
 from autoscaler.simulation.cluster import SimulatedCluster, faults, served
+from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import NAMESPACE, Body, World, runtime
-from tests.scenarios.worker_world import Mortal, simulated
+from tests.scenarios.worker_world import Mortal
 
 WHOLE = Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY, zone="a")
 TRIGGERED, NOT_TRIGGERED = "TriggeredScaleUp", "NotTriggerScaleUp"

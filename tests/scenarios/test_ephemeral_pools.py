@@ -15,8 +15,9 @@ from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from autoscaler.simulation.cluster.store import Change, Key
 from autoscaler.simulation.cluster.writes import Manner
+from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import NAMESPACE, Body, World, runtime
-from tests.scenarios.worker_world import Mortal, deployment, simulated
+from tests.scenarios.worker_world import Mortal, deployment
 
 FREE = {"key": keys.RESERVED_FOR, "value": keys.RESERVED_FOR_NONE, "effect": "NoSchedule"}
 

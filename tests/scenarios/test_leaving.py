@@ -13,9 +13,10 @@ from autoscaler.api import keys, names, resources
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
+from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_services import Service
 from tests.scenarios.capacity_world import NAMESPACE, Body, World, runtime
-from tests.scenarios.worker_world import Mortal, simulated
+from tests.scenarios.worker_world import Mortal
 
 POOLS = kinds.custom(resources.InstancePool)
 OWN_PART = keys.part_finalizer("capacity")

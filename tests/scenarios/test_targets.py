@@ -48,8 +48,8 @@ def in_phase(world: World, *phases: str) -> int:
     return sum(pod["status"]["phase"] in phases for pod in world.all(kinds.PODS))
 
 
-@simulated
 @pytest.mark.accept("P11")
+@simulated
 async def test_all_pods_begin_within_the_target_on_a_fraction_of_the_machines() -> None:
     world = await world_with_scope({"name": "workers", "limits": {"targetLatencySeconds": 1320}})
     async with runtime(world):
@@ -65,8 +65,8 @@ async def test_all_pods_begin_within_the_target_on_a_fraction_of_the_machines() 
         assert len(world.cloud.machines) == 4
 
 
-@simulated
 @pytest.mark.accept("P11")
+@simulated
 async def test_what_the_first_pool_cannot_take_flows_on_to_the_next() -> None:
     world = await world_with_scope(
         {"name": "first", "limits": {"targetLatencySeconds": 720}, "maximum": 2}, {"name": "second"}
@@ -77,8 +77,8 @@ async def test_what_the_first_pool_cannot_take_flows_on_to_the_next() -> None:
         assert world.desired() == {"first-a-m5.xlarge": 2, "second-a-m5.xlarge": 6}  # two places serve four
 
 
-@simulated
 @pytest.mark.accept("P11")
+@simulated
 async def test_pods_that_never_end_and_pods_that_work_together_are_not_left_waiting() -> None:
     world = await world_with_scope({"name": "workers", "limits": {"targetLatencySeconds": 86_400}})
     world.run_seconds = None
@@ -91,8 +91,8 @@ async def test_pods_that_never_end_and_pods_that_work_together_are_not_left_wait
         assert len(world.bound()) == 6
 
 
-@partial(simulated, start=datetime(2026, 1, 31, 18, tzinfo=UTC).timestamp())
 @pytest.mark.accept("P7")
+@partial(simulated, start=datetime(2026, 1, 31, 18, tzinfo=UTC).timestamp())
 async def test_a_scopes_budget_stops_what_would_pass_it_ends_no_work_and_begins_anew_with_the_month() -> None:
     limit = 3000
     world = await world_with_scope({"name": "workers", "limits": {"targetMaxSecondsPerMonth": limit}})
@@ -113,8 +113,8 @@ async def test_a_scopes_budget_stops_what_would_pass_it_ends_no_work_and_begins_
         assert in_phase(world, "Pending", "Running") == 0
 
 
-@partial(simulated, start=datetime(2026, 1, 31, 18, tzinfo=UTC).timestamp())
 @pytest.mark.accept("P7")
+@partial(simulated, start=datetime(2026, 1, 31, 18, tzinfo=UTC).timestamp())
 async def test_a_pool_that_has_used_its_budget_takes_no_more_work_and_ends_none() -> None:
     limit = 5000
     world = World()

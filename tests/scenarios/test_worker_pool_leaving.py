@@ -9,7 +9,8 @@ import pytest
 from autoscaler.api import keys, names
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
-from tests.scenarios.worker_world import NAMESPACE, POOLS, Body, Mortal, World, runtime, simulated
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.worker_world import NAMESPACE, POOLS, Body, Mortal, World, runtime
 
 THEIRS = "https://web-server/api/theirs"
 

@@ -23,7 +23,6 @@ from autoscaler.simulation.kubelet import Kubelets, Run
 from autoscaler.simulation.scheduler import Scheduler
 from autoscaler.workers import controller, pods
 from tests import builders
-from tests.autoscaler.kube import cluster as kube_cluster
 from tests.scenarios import running
 
 Body = dict[str, Any]
@@ -31,7 +30,6 @@ NAMESPACE = "default"
 POOLS = kinds.custom(resources.WorkerPool)
 START_SECONDS = 3.0
 ENDPOINT = "https://web-server/api/job/peek_queue"
-simulated = kube_cluster.simulated
 
 
 @dataclass

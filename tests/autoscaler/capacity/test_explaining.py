@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys
+from autoscaler.api.resources.base import Condition
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import explaining
 from autoscaler.kube import objects
@@ -71,6 +72,18 @@ def test_every_group_says_something() -> None:
         ("small", "a", "InsufficientResource: cpu (wants 3000, has 1930)"),
     ]
     assert result.summary == "no node has room for it; 1 of 4 node groups would take it"
+
+
+@pytest.mark.parametrize(("reason", "fits"), [("BudgetSpent", False), ("BudgetNearlyUsed", True)])
+def test_a_budget_that_is_used_up_is_named(reason: str, fits: bool) -> None:  # noqa: FBT001
+    said = {"type": "WithinBudget", "status": "False", "reason": reason, "message": "PoolSecondsPerMonth 10 s"}
+    spent = pool("gpu", group())
+    status = spent.status.model_copy(
+        update={"conditions": (Condition.model_validate({**said, "lastTransitionTime": seen.STAMP}),)}
+    )
+    (verdict,) = explained(seen.pod(), spent.model_copy(update={"status": status})).verdicts
+    assert verdict.fits is fits
+    assert fits or "BudgetSpent: PoolSecondsPerMonth 10 s" in verdict.says
 
 
 def test_a_limit_of_the_pool_is_named() -> None:

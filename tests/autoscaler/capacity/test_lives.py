@@ -19,6 +19,7 @@ from tests.autoscaler.capacity.books import START, Job, Machine, World
 
 RNG = random.Random(1)  # noqa: S311  # an order of writes, not a secret
 MINUTE = 60.0
+GROUP = books.group().key
 
 
 def world(*machines: Machine, jobs: tuple[Job, ...] = (), until: float = START) -> World:
@@ -123,7 +124,7 @@ def test_a_new_life_forgets_all_but_the_months_and_the_first_day() -> None:
 def test_nothing_begins_before_the_provider_was_asked_when() -> None:
     made = World(machines=[Machine(id="i-1", launched_at=START)])
     plan = lives.decide(made.sight(START, lives={}, asked=frozenset()))
-    assert plan == lives.Plan(questions=(lives.Question(pool="gpu", instance=cloud.InstanceId("i-1")),))
+    assert plan == lives.Plan(questions=(lives.Question(instance=cloud.InstanceId("i-1"), group=GROUP),))
 
 
 def test_an_instance_that_the_provider_does_not_know_began_when_its_node_did() -> None:
@@ -311,7 +312,7 @@ def test_nobody_is_declared_dead_before_the_provider_was_asked() -> None:
     made.machines[0].ended_at = START + 300
     plan = lives.decide(made.sight(START + 500, lives={}, asked=frozenset()))
     assert names(plan) == ([], [])
-    assert plan.questions == (lives.Question(pool="gpu", instance=cloud.InstanceId("i-1")),)
+    assert plan.questions == (lives.Question(instance=cloud.InstanceId("i-1"), group=GROUP),)
 
 
 def test_an_instance_that_runs_without_its_group_lives_on() -> None:
@@ -319,7 +320,7 @@ def test_an_instance_that_runs_without_its_group_lives_on() -> None:
     sight = made.sight(START + 500)
     plan = lives.decide(books.sight(START + 500, instances=made.stored.values(), lives=sight.lives, asked=sight.asked))
     assert names(plan) == ([], [])
-    assert plan.questions == (lives.Question(pool="gpu", instance=cloud.InstanceId("i-1")),)
+    assert plan.questions == (lives.Question(instance=cloud.InstanceId("i-1"), group=GROUP),)
 
 
 def test_pods_end_with_their_instance_at_the_latest() -> None:

@@ -71,6 +71,7 @@ def simulated(
     def run() -> None:
         virtual_time.run(test(), start=start)
 
+    run.__dict__.update(test.__dict__)  # its marks
     run.__name__ = test.__name__
     run.__doc__ = test.__doc__
     return run

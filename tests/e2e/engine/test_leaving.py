@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tools.stack import replicas
 GROUP = "aws:autoscaling/group:Group"
 POOL = "kubernetes:sluice.dev/v1alpha1:InstancePool"
 PATIENCE_SECONDS = 60.0
+STAY_SECONDS = 8.0
 HOME = "sluice-system"
 PARTS = {keys.part_finalizer("capacity"), keys.part_finalizer("workers")}
 Object = dict[str, Any]
@@ -46,8 +48,8 @@ def start(plane: Plane) -> None:
     """Start the runtime, and wait until it holds what it must let go."""
     replicas.start(plane, replicas.deployment(plane))
     waiting.eventually(lambda: set(finalizers(plane, drain_object())) == PARTS, within_seconds=PATIENCE_SECONDS)
-    for pool in stacks.objects(plane, "instancepools"):
-        waiting.eventually(lambda pool=pool: keys.FINALIZER in finalizers(plane, pool_path(pool)))
+    paths = [pool_path(pool) for pool in stacks.objects(plane, "instancepools")]
+    waiting.eventually(lambda: all(keys.FINALIZER in finalizers(plane, path) for path in paths))
 
 
 def drain_object() -> str:
@@ -109,6 +111,14 @@ def nodes_of_service(plane: Plane, name: str) -> list[str]:
     return [pod["spec"].get("nodeName", "") for pod in staying if pod["status"].get("phase") == "Running"]
 
 
+def stays(check: Callable[[], bool]) -> None:
+    """See that something is true for longer than the runtime waits before it lets go."""
+    until = time.monotonic() + STAY_SECONDS
+    while time.monotonic() < until:
+        assert check()
+        time.sleep(waiting.INTERVAL_SECONDS)
+
+
 @contextlib.contextmanager
 def under_way(work: Callable[[], Result]) -> Iterator["concurrent.futures.Future[Result]"]:
     """Run the engine beside the test; an error of it is the test's."""
@@ -161,6 +171,8 @@ def test_a_pool_and_then_the_stack_are_emptied_before_they_go(plane: Plane, engi
     with under_way(lambda: engine.destroy("local")) as running:
         waiting.eventually(lambda: draining(plane, "workers").get("reason") == "WorkRunning", within_seconds=60)
         waiting.eventually(lambda: not finalizers(plane, theirs_path))
+        waiting.eventually(lambda: finalizers(plane, drain_object()) == [keys.part_finalizer("capacity")])
+        stays(lambda: finalizers(plane, drain_object()) == [keys.part_finalizer("capacity")])
         assert not running.done()
         assert plane.api.get("/api/v1/namespaces/research")["status"]["phase"] == "Active"
         assert "local.workers.eu-west-1a.m5.xlarge" in aws.groups()

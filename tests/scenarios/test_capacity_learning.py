@@ -1,0 +1,63 @@
+"""What is learned in virtual time from nodes that are not what they should be, and what is not."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from autoscaler.kube import kinds, port
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.capacity_world import NAMESPACE, World, runtime
+
+
+@pytest.mark.accept("G21")
+@simulated
+async def test_machines_that_offer_less_than_they_should_are_learned_from_and_never_run_away() -> None:
+    world = World()
+    world.allocatable = {"cpu": "2"}
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("large", cpu="3")
+        await asyncio.sleep(3600)
+        assert len(world.cloud.machines) == 1
+        assert "InsufficientResource: cpu (wants 3000, has 2000)" in world.events("NotTriggerScaleUp")[0]["message"]
+
+
+@pytest.mark.accept("G21")
+@simulated
+async def test_machines_that_refuse_a_pod_for_reasons_nobody_knows_are_given_up_after_two() -> None:
+    world = World(schedules=False)
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("unwanted")
+        await asyncio.sleep(3600)
+        assert len(world.cloud.machines) == 2
+        assert "Missed" in world.events("NotTriggerScaleUp")[0]["message"]
+
+
+@simulated
+async def test_a_scheduler_that_is_only_slow_brings_no_machine_too_many() -> None:
+    world = World(schedules=False)
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(24):
+            world.add_pod(f"p-{number:02d}")
+        await asyncio.sleep(50)
+        nodes = [node["metadata"]["name"] for node in world.nodes()]
+        assert len(nodes) == 8  # three pods fit on each
+        world.add_pool("other", zones=("b",))
+        for number in range(24):
+            bind(world, f"p-{number:02d}", nodes[number % 8])
+            await asyncio.sleep(10)
+        assert len(world.cloud.machines) == 8
+
+
+def bind(world: World, pod: str, node: str) -> None:
+    """Do what a scheduler does."""
+    body = {"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
+    path = kinds.PODS.path(pod, NAMESPACE, "binding")
+    request = port.Request(method="POST", path=path, body=msgspec.json.encode(body))
+    port.required(world.cluster.server.handle(request, "scheduler"))

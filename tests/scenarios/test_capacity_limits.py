@@ -1,0 +1,110 @@
+"""Limits in virtual time: of pools, of the cluster, and of a month; each is kept, and named where it holds back."""
+
+import asyncio
+
+import pytest
+
+from autoscaler.api import keys, resources
+from autoscaler.capacity.snapshot import Ceilings
+from autoscaler.kube import kinds
+from tests import builders
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.capacity_world import World, runtime
+
+POOLS = kinds.custom(resources.InstancePool)
+
+
+@pytest.mark.accept("P5", "P6")
+@simulated
+async def test_limits_hold_and_each_is_named() -> None:
+    world = World()
+    world.add_pool(limits__maxActiveInstances=2)
+    world.add_pool("off", enabled=False)
+    async with runtime(world, ceilings=Ceilings(nodes=50)):
+        await asyncio.sleep(5)
+        for number in range(30):
+            world.add_pod(f"p-{number}")
+        await asyncio.sleep(120)
+        assert len(world.nodes()) == 2
+        assert len(world.bound()) == 6
+        message = world.events("NotTriggerScaleUp")[0]["message"]
+        assert "maxActiveInstances 2 of pool workers" in message
+        assert "the pool is disabled" in message
+
+
+@pytest.mark.accept("G24")
+@simulated
+async def test_the_clusters_ceilings_hold() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world, ceilings=Ceilings(cpu_millis=12_000)):
+        await asyncio.sleep(5)
+        for number in range(30):
+            world.add_pod(f"p-{number}")
+        await asyncio.sleep(120)
+        assert len(world.nodes()) == 3
+        assert "the cluster's 12 cores" in world.events("NotTriggerScaleUp")[0]["message"]
+
+
+@pytest.mark.accept("P7")
+@simulated
+async def test_a_budget_that_is_reached_starts_nothing_more_and_ends_no_work() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=300, limits__targetMaxSecondsPerMonth=7200)
+    async with runtime(world):
+        for number in range(20):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(3600)
+        bound = world.bound()
+        assert 1 <= len(bound) < 20
+        assert "PoolSecondsPerMonth" in world.events("NotTriggerScaleUp")[0]["message"]
+        await asyncio.sleep(4 * 3600)
+        assert world.bound() == bound  # far over the limit by now, and nobody was killed
+
+
+@pytest.mark.accept("P8")
+@simulated
+async def test_idle_machines_beyond_a_lowered_limit_go_at_once() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        for number in range(5):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(120)
+        for number in range(4):
+            world.delete_pod(f"p-{number}")
+        await asyncio.sleep(60)
+        assert len(world.nodes()) == 5
+        world.patch(POOLS, "workers", {"spec": {"limits": {"maxActiveInstances": 3}}})
+        await asyncio.sleep(120)
+        assert len(world.nodes()) == 3
+        assert "p-4" in world.bound()
+
+
+@simulated
+async def test_a_budget_is_warned_about_before_it_is_spent_and_pools_and_scopes_tell_what_they_used() -> None:
+    world = World()
+    world.add_pool(limits__maxIdleSeconds=300, limits__targetMaxSecondsPerMonth=10_000)
+    world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=[{"name": "workers"}]))
+    world.patch(kinds.NAMESPACES, "default", {"metadata": {"labels": {keys.SCOPE: "research"}}})
+    async with runtime(world) as running:
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(7500)
+        (pool,) = world.all(POOLS)
+        assert 7000 < pool["status"]["secondsThisMonth"] <= 7500
+        assert {each["type"]: each["status"] for each in pool["status"]["conditions"]}["WithinBudget"] == "True"
+        await asyncio.sleep(900)
+        (pool,) = world.all(POOLS)
+        assert {each["type"]: each["reason"] for each in pool["status"]["conditions"]}["WithinBudget"] != "WithinBudget"
+        assert world.events("BudgetNearlyUsed") or world.events("BudgetCommitted")
+        assert (
+            b'sluice_budget_used_ratio{kind="PoolSecondsPerMonth",pool="workers",scope=""} 0.8'
+            in running.metrics.render()
+        )
+        world.delete_pod("one")
+        await asyncio.sleep(60)
+        (scope,) = world.all(kinds.custom(resources.Scope))
+        (used,) = scope["status"]["pools"]
+        assert used["samples"] == 1
+        assert 8000 < used["meanDurationSeconds"] < 8500
+        assert used["secondsThisMonth"] > 6000  # three of four processors
