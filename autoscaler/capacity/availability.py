@@ -52,11 +52,14 @@ def came(snapshot: Snapshot) -> dict[NodeGroupKey, float]:
 def current(
     known: Mapping[NodeGroupKey, Unavailable], now: float, came: Mapping[NodeGroupKey, float]
 ) -> dict[NodeGroupKey, Unavailable]:
-    """Forget shortages that are long over, and those of offerings of which a machine came since."""
+    """Forget shortages that are long over, and those of offerings of which a machine came since.
+
+    One that seems to be in the future was noted before the clock was set back: nobody knows how long ago.
+    """
     return {
         key: each
         for key, each in known.items()
-        if each.until + LONGEST_SECONDS > now and came.get(key, 0.0) <= each.since
+        if each.since <= now < each.until + LONGEST_SECONDS and came.get(key, 0.0) <= each.since
     }
 
 

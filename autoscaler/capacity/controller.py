@@ -106,6 +106,7 @@ class Controller:
         """Plan and act once; return when time alone will change the plan."""
         if dirty and not self._is_news(dirty) and self._wake_at is not None:
             return self._wake_at
+        self._wake_at = None  # if this fails, what was news still is
         self._wake_at = await self._reconcile()
         return self._wake_at
 
@@ -155,11 +156,10 @@ class Controller:
 
     def _snapshot(self) -> Snapshot:
         nodes = self._nodes.snapshot()
-        now = self._footing.clock.now()
-        while self._launched and self._launched[0] < now - LAUNCH_WINDOW_SECONDS:
+        while self._launched and self._launched[0] < self._footing.clock.monotonic() - LAUNCH_WINDOW_SECONDS:
             self._launched.popleft()
         return Snapshot(
-            now=now,
+            now=self._footing.clock.now(),
             pods=self._reservations.pods(),
             nodes=nodes,
             by_provider=supply.by_provider(nodes.values()),
@@ -236,7 +236,7 @@ class Controller:
             return False  # the plan is made again soon
         if not await self._set_desired(group, launch.after):
             return False
-        self._launched.extend([self._footing.clock.now()] * (launch.after - launch.before))
+        self._launched.extend([self._footing.clock.monotonic()] * (launch.after - launch.before))
         return True
 
     async def _set_desired(self, group: cloud.NodeGroup, desired: int) -> bool:

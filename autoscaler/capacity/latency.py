@@ -151,8 +151,13 @@ def may_wait(pod: objects.Pod) -> bool:
     return owner.kind in work.FINITE
 
 
-def boot_seconds(instances: Iterable[Instance], by_provider: Mapping[str, objects.Node]) -> int:
-    """Return how long instances take from their launch until their node is ready: the median of those that are."""
+def boot_seconds(
+    instances: Iterable[Instance], by_provider: Mapping[str, objects.Node], longest: float = float("inf")
+) -> int:
+    """Return how long instances take from their launch until their node is ready: the median of those that are.
+
+    One that took longer than any may was ready before, and is so again: nobody knows how long it took at first.
+    """
     took = []
     for instance in instances:
         status = instance.status
@@ -160,6 +165,7 @@ def boot_seconds(instances: Iterable[Instance], by_provider: Mapping[str, object
         if status.phase is Phase.READY and status.instance_created_at is not None and node is not None and node.ready:
             ready_at = node.ready_changed_at or node.meta.created_at
             took.append(max(0, int(ready_at - status.instance_created_at.timestamp())))
+    took = [seconds for seconds in took if seconds <= longest]
     return statistics.median_high(took) if took else BOOT_SECONDS
 
 

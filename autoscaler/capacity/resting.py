@@ -25,6 +25,7 @@ class Resting:
     def __init__(self, time: clock.Clock) -> None:
         self._clock = time
         self._rests: dict[str, _Rest] = {}
+        self._swept_at = time.monotonic()
 
     def holds(self, name: str) -> bool:
         """Tell whether it should not be asked for now."""
@@ -34,8 +35,13 @@ class Resting:
     def note(self, name: str, *, is_done: bool) -> None:
         """Note what became of it; what failed long ago is forgotten."""
         now = self._clock.monotonic()
+        self._sweep(now)
         before = self._rests.pop(name, None)
-        self._rests = {key: each for key, each in self._rests.items() if now < each.until + LONGEST_SECONDS}
         if not is_done:
             seconds = FIRST_SECONDS if before is None else min(LONGEST_SECONDS, 2 * before.seconds)
             self._rests[name] = _Rest(now + seconds, seconds)
+
+    def _sweep(self, now: float) -> None:
+        if now >= self._swept_at + LONGEST_SECONDS:
+            self._rests = {name: each for name, each in self._rests.items() if now < each.until + LONGEST_SECONDS}
+            self._swept_at = now

@@ -103,13 +103,13 @@ def of_scope(snapshot: Snapshot, scope: str, tiers: Tiers, *, may_wait: bool) ->
 
 
 def _target(snapshot: Snapshot, scope: str, entry: ScopePool) -> latency.Target:
-    known = snapshot.durations.get(accounting.ScopePool(scope, entry.name))
+    pool, known = snapshot.pools[entry.name], snapshot.durations.get(accounting.ScopePool(scope, entry.name))
     machines = [each for each in snapshot.instances if each.spec.pool == entry.name]
     return latency.Target(
         target_seconds=entry.limits.target_latency_seconds,
-        boot_seconds=latency.boot_seconds(machines, snapshot.by_provider),
+        boot_seconds=latency.boot_seconds(machines, snapshot.by_provider, pool.registration_timeout_seconds),
         duration_seconds=known.mean_seconds if known is not None else None,
-        is_ephemeral=snapshot.pools[entry.name].ephemeral,
+        is_ephemeral=pool.ephemeral,
     )
 
 
