@@ -5,8 +5,7 @@ that ends makes room for the next. As many nodes as a group must have at least s
 either way.
 """
 
-from autoscaler.api import keys
-from autoscaler.capacity import budgets, offers, supply, work
+from autoscaler.capacity import budgets, marks, offers, supply, work
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -24,9 +23,5 @@ def closed(snapshot: Snapshot) -> tuple[objects.Key, ...]:
 
 def _of_group(snapshot: Snapshot, group: cloud.NodeGroup) -> list[objects.Key]:
     """Return what a group has beyond its minimum, those that are marked already first."""
-    nodes = sorted(supply.nodes_of(snapshot, group).values(), key=lambda node: (not _is_marked(node), node.meta.key))
+    nodes = sorted(supply.nodes_of(snapshot, group).values(), key=lambda node: (marks.of(node) is None, node.meta.key))
     return [node.meta.key for node in nodes[: max(0, group.desired - group.minimum)]]
-
-
-def _is_marked(node: objects.Node) -> bool:
-    return any(taint.key == keys.REMOVING for taint in node.taints)

@@ -285,14 +285,14 @@ class Clouds:
             reading = await seen.view.refresh()
             seen.listed_before = before.read_at if before is not None else None
             await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
-            await self._ask_lives(seen, reading)
+            is_answered = await self._ask_lives(seen, reading)
             await self._ask_templates(seen, reading)
             recovered = seen.problem is not None
             seen.problem, seen.failures, seen.failing_since = None, 0, None
             busy = any(group.missing for group in reading.groups.values())
             pause = BUSY_SECONDS if busy else REFRESH_SECONDS
             changed = before is None or (before.groups, before.failures) != (reading.groups, reading.failures)
-            changed = changed or recovered or was_outdated != seen.outdated
+            changed = changed or recovered or is_answered or was_outdated != seen.outdated
         except cloud.CloudError as error:
             log.warning("account_not_read", account=name, reason=error.reason, error=error.message)
             changed, seen.problem = seen.problem != error.message, error.message
@@ -322,13 +322,17 @@ class Clouds:
         seen.templates = {**known, **told}
         seen.outdated = frozenset(one for group in mixed for one in _outdated(group, seen.templates))
 
-    async def _ask_lives(self, seen: Seen, reading: view.Reading) -> None:
-        """Ask about machines that are new, and about those that are gone since we last looked; once each."""
+    async def _ask_lives(self, seen: Seen, reading: view.Reading) -> bool:
+        """Ask about machines that are new, and about those that are gone since we last looked; once each.
+
+        True: something was answered that somebody has asked.
+        """
         now = self._footing.clock.now()
         there = {one.id: group.key for group in reading.groups.values() for one in group.instances}
         unknown = there.keys() - seen.lives.keys()
         gone = {one for one, life in seen.lives.items() if one not in there and not life.is_over}
-        wanted = unknown | gone | (self._questions.keys() - seen.asked)
+        questions = self._questions.keys() - seen.asked
+        wanted = unknown | gone | questions
         seen.homes |= there
         if wanted:
             told = await seen.view.cloud.lives(sorted(wanted))
@@ -340,6 +344,7 @@ class Clouds:
             seen.lives |= told
             seen.lives |= {one: dataclasses.replace(seen.lives[one], state="terminated") for one in gone - told.keys()}
         self._forget(seen, there.keys(), now)
+        return bool(questions)
 
     async def _ask_ends(self, seen: Seen, reading: view.Reading, gone: Iterable[cloud.InstanceId]) -> None:
         """Ask groups when they ended machines of which the provider does not tell; only once, for it matters little."""

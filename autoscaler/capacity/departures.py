@@ -18,7 +18,7 @@ from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.resting import Resting
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import events, kinds, objects, port, store, wire
+from autoscaler.kube import events, kinds, listing, objects, port, store
 
 log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0
@@ -52,6 +52,7 @@ class Departures:
         self._nodes = nodes
         self._pools = pools
         self._drainer = draining.Drainer(footing, nodes=nodes, pods=pods)
+        self._away = 0
         self._idle: dict[str, float] = {}
         self._nodeless: dict[str, float] = {}
         self._marked: dict[str, float] = {}
@@ -77,6 +78,9 @@ class Departures:
         """End machines that never became nodes, or whose nodes were lost."""
         self._nodeless = replacing.nodeless_since(snapshot, self._nodeless)
         choice = replacing.choose(snapshot, self._nodeless)
+        if choice.away and not self._away:
+            log.warning("lost_nodes_kept", away=choice.away, why="too many at once: is the control plane cut off?")
+        self._away = choice.away
         for each in [each for each in choice.replacements if not self._resting.holds(each.instance)]:
             await self._end_useless(each)
             useless(each)
@@ -115,7 +119,8 @@ class Departures:
         chosen = {each.node.name: each for each in choice.removals}
         members = {one.provider_id for group in snapshot.groups for one in group.members}
         await self._spare({*chosen, *(drain.node.name for drain in going)}, members)
-        self._marked = {name: at for name, at in self._marked.items() if name in chosen}
+        marked = {node.meta.key.name for node in self._nodes if draining.is_marked(node)}  # somebody may take it off
+        self._marked = {name: at for name, at in self._marked.items() if name in chosen and name in marked}
         for name, each in chosen.items():
             if name not in self._marked:
                 await self._mark(each)
@@ -174,6 +179,4 @@ class Departures:
 
     async def _works_on(self, node: str) -> bool:
         query = {"fieldSelector": f"spec.nodeName={node}"}
-        request = port.Request(method="GET", path=kinds.PODS.collection(), query=query)
-        page = wire.LISTING.decode(port.required(await self._footing.api.send(request)))
-        return any(work.is_work(objects.pod(item)) for item in page.items)
+        return any(map(work.is_work, await listing.read(self._footing.api, kinds.PODS, objects.pod, query=query)))

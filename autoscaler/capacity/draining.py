@@ -12,9 +12,8 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api import keys
-from autoscaler.capacity import resting, supply, work
+from autoscaler.capacity import marks, resting, supply, work
 from autoscaler.capacity.drains import Drain
-from autoscaler.capacity.marks import Draining
 from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
@@ -22,7 +21,6 @@ AGAIN_SECONDS: Final = 5.0
 """When pods that could not be evicted are asked again."""
 AT_ONCE: Final = 20
 """So many nodes and pods are written to at a time: nobody else waits long for the next plan."""
-_DRAINED: Final = frozenset(map(str, Draining))
 
 
 class Drainer:
@@ -56,7 +54,7 @@ class Drainer:
 
     async def _ask(self, pod: objects.Pod, drain: Drain) -> bool:
         """Ask a pod to leave; one that could not is left for a while, unless there is no time."""
-        if self._resting.holds(pod.meta.uid) and drain.reason is not Draining.INTERRUPTED:
+        if self._resting.holds(pod.meta.uid) and drain.reason is not marks.Draining.INTERRUPTED:
             return False
         async with self._slots:
             is_done = await self._evict(pod)
@@ -65,7 +63,7 @@ class Drainer:
 
     async def mark(self, node: objects.Node, reason: str) -> None:
         """Keep new pods off a node. One that was only idle may be drained now; never the other way round."""
-        if not is_marked(node, _DRAINED if reason in _DRAINED else None):
+        if not is_marked(node, marks.DRAINED if reason in marks.DRAINED else None):
             others = [taint for taint in node.taints if taint.key != keys.REMOVING]
             await self._set_taints(node, [*others, objects.NodeTaint(keys.REMOVING, reason, "NoSchedule")])
 

@@ -5,16 +5,15 @@ cloud.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from autoscaler.api import quantities
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool, NodeGroup
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.capacity import budgets, demand, ephemeral, experience, placement, publishing, supply, telling
 from autoscaler.capacity.model import Demand, Group, Limit, Rejection, Room, Situation, Template
 from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.kube import objects
+from autoscaler.kube import objects, shapes
 
 FITS = "would take it"
 _USED_UP = frozenset({budgets.State.COMMITTED, budgets.State.SPENT})
@@ -32,6 +31,8 @@ class Evidence:
     namespaces: Mapping[str, Mapping[str, str]]
     pools: tuple[InstancePool, ...]
     scopes: tuple[Scope, ...]
+    claim_zones: Mapping[objects.Key, frozenset[str]] = field(default_factory=dict)
+    """Where the pod's volume claims are bound, of those that are not everywhere."""
     told: str | None = None
     """What the runtime told the pod last."""
 
@@ -128,6 +129,7 @@ def _snapshot(evidence: Evidence) -> Snapshot:
         namespaces=evidence.namespaces,
         pools={pool.metadata.name: pool.spec for pool in evidence.pools},
         scopes={scope.metadata.name: scope.spec for scope in evidence.scopes},
+        claim_zones=evidence.claim_zones,
     )
 
 
@@ -152,7 +154,7 @@ def _group(pool: InstancePool, group: NodeGroup) -> Group:
     return Group(
         key=_required_key(pool, group),
         template=Template(
-            labels=group.labels, allocatable=_amounts(group.allocatable), taints=ephemeral.planned(taints)
+            labels=group.labels, allocatable=shapes.amounts(group.allocatable), taints=ephemeral.planned(taints)
         ),
         more=max(0, group.maximum - max(group.desired, group.instances)),
         nodes=group.desired,
@@ -202,9 +204,3 @@ def _required_key(pool: InstancePool, group: NodeGroup) -> NodeGroupKey:
     return NodeGroupKey.model_validate(
         {"pool": pool.metadata.name, "zone": group.zone, "instanceType": group.instance_type}
     )
-
-
-def _amounts(written: Mapping[str, str]) -> dict[str, int]:
-    return {
-        name: quantities.millis(text) if name == "cpu" else quantities.units(text) for name, text in written.items()
-    }

@@ -8,30 +8,16 @@ import asyncio
 from datetime import datetime
 from typing import Final
 
-import msgspec
 import structlog
 
 from autoscaler import control
-from autoscaler.kube import kinds, objects, port
+from autoscaler.kube import holders, kinds, objects, port
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "cluster-autoscaler"
 LOOK_SECONDS: Final = 15.0
 SOON_SECONDS: Final = 0.5
 log = structlog.get_logger()
-
-
-class _Spec(msgspec.Struct, rename="camel", frozen=True):
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    renew_time: datetime | None = None
-
-
-class _Lease(msgspec.Struct, frozen=True):
-    spec: _Spec = _Spec()
-
-
-_DECODER: Final = msgspec.json.Decoder(_Lease)
 
 
 class Foreign:
@@ -70,7 +56,7 @@ class Foreign:
     async def _look(self, now: float) -> str | None:
         request = port.Request(method="GET", path=kinds.LEASES.path(NAME, NAMESPACE))
         try:
-            spec = _DECODER.decode(port.required(await self._footing.api.send(request))).spec
+            spec = holders.decode(port.required(await self._footing.api.send(request))).spec
         except port.NotFoundError:
             return None
         if not spec.holder_identity or spec.renew_time is None:

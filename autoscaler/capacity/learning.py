@@ -9,15 +9,12 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from autoscaler.api import quantities
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
-
-CPU: Final = "cpu"
+from autoscaler.kube import shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +55,7 @@ def recall(
         for written in pool.status.node_groups:
             group = unknown.get(cloud.GroupName(written.name))
             if group is not None and written.learned and written.template_hash == template_hash(group):
-                amounts = _amounts(written.learned)
+                amounts = shapes.amounts(written.learned)
                 recalled[group.key] = Learned(template_hash=written.template_hash, amounts=amounts)
     return recalled
 
@@ -92,7 +89,3 @@ def _least(offered: Sequence[Mapping[str, int]]) -> dict[str, int]:
     names = set.intersection(*(set(each) for each in offered))
     least = {name: min(each[name] for each in offered) for name in names}
     return {name: amount for name, amount in least.items() if amount or "/" not in name}
-
-
-def _amounts(written: Mapping[str, str]) -> dict[str, int]:
-    return {name: quantities.millis(text) if name == CPU else quantities.units(text) for name, text in written.items()}

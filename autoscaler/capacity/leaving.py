@@ -23,7 +23,6 @@ CONDITION: Final = "Draining"
 ENDLESS: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """Owners who make another pod for one that was asked to leave. Of any other owner nobody knows that it would."""
 KUBE_SYSTEM: Final = "kube-system"
-_DRAINED: Final = frozenset(map(str, marks.Draining))
 NAMED_MAX: Final = 3
 """So many pods are told by name."""
 
@@ -163,8 +162,7 @@ def _nodes(snapshot: Snapshot) -> dict[str, list[objects.Node]]:
 def _abandoned(snapshot: Snapshot) -> Iterable[objects.Node]:
     """Yield nodes that were drained and whose pool is gone."""
     for node in snapshot.nodes.values():
-        is_drained = any(taint.key == keys.REMOVING and taint.value in _DRAINED for taint in node.taints)
-        if is_drained and node.meta.labels.get(keys.INSTANCE_POOL) not in snapshot.pools:
+        if marks.is_drained(node) and node.meta.labels.get(keys.INSTANCE_POOL) not in snapshot.pools:
             yield node
 
 

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.api import keys
 from autoscaler.api.resources.base import Condition, ConditionStatus
 from autoscaler.api.resources.instances import InstanceStatus, Phase, RunningPod
-from autoscaler.capacity import accounting, work
+from autoscaler.capacity import accounting, marks, work
 from autoscaler.kube import objects
 
 ENDED: Final = "Ended"
@@ -213,7 +212,7 @@ def _samples(closed: Iterable[_Closing], body: Body, at: Moment) -> tuple[Sample
 
 def _phase(before: InstanceStatus, body: Body) -> Phase:
     node = body.node
-    if body.is_leaving or (node is not None and any(taint.key == keys.REMOVING for taint in node.taints)):
+    if body.is_leaving or (node is not None and marks.of(node) is not None):
         return Phase.DRAINING
     if before.phase is not Phase.LAUNCHING or (node is not None and node.ready):
         return Phase.READY
@@ -227,19 +226,12 @@ def _idle_since(before: InstanceStatus, body: Body, at: Moment, closed: Iterable
     if any(work.is_work(pod) for pod in body.pods):
         return None
     ends = [ended for _, ended in closed]
-    ends += [pod.finished_at for pod in body.pods if pod.finished_at is not None and _was_work(pod)]
+    ends += [pod.finished_at for pod in body.pods if pod.finished_at is not None and work.was_work(pod)]
     if before.idle_since is not None:
         ends.append(before.idle_since.timestamp())
     elif before.phase is Phase.LAUNCHING and body.node is not None:
         ends.append(body.node.ready_changed_at or at.now)
     return moment(max(ends, default=at.now))
-
-
-def _was_work(pod: objects.Pod) -> bool:
-    """Tell whether a pod that ended was work while it ran."""
-    owner = pod.meta.controller
-    is_daemon = owner is not None and owner.kind in {"DaemonSet", "Node"}
-    return pod.is_terminal and not is_daemon and objects.MIRROR not in pod.meta.annotations
 
 
 def _sums(ledger: accounting.Ledger) -> dict[str, object]:

@@ -1,9 +1,13 @@
-"""What our mark on a node says: why its machine goes. Values only.
+"""What our mark on a node says: why its machine goes. Pure.
 
 A node that is only idle goes on counting as room: it is spared if it is needed. One that is drained does not.
 """
 
 from enum import StrEnum
+from typing import Final
+
+from autoscaler.api import keys
+from autoscaler.kube import objects
 
 
 class Idle(StrEnum):
@@ -38,3 +42,16 @@ class Draining(StrEnum):
     """Its pool is being removed."""
     USED = "Used"
     """It has run the one pod that it was for, and what goes to every node is still there."""
+
+
+DRAINED: Final = frozenset(map(str, Draining))
+
+
+def of(node: objects.Node) -> str | None:
+    """Return what our mark on a node says; None if there is none."""
+    return next((taint.value for taint in node.taints if taint.key == keys.REMOVING), None)
+
+
+def is_drained(node: objects.Node) -> bool:
+    """Tell whether a node's work is to leave, so that it is no room for other."""
+    return of(node) in DRAINED

@@ -12,7 +12,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from autoscaler.capacity import latency, placement, stages
@@ -68,9 +67,10 @@ def place(snapshot: Snapshot, situation: Situation, pods: Pods, policy: Policy) 
     counts = _counts(there.landings, there.expected)
     for queue in queues:
         queue.begin(counts)
+    trials = _Trials(situation)
     while True:
         for queue in queues:
-            queue.ask(partial(_unfit, situation))
+            queue.ask(trials.unfit)
         parts = [part.demand for queue in queues for part in queue.parts]
         placed = placement.place(dataclasses.replace(situation, demands=(*free, *parts)), policy)
         missing = {each.demand: each for each in placed.unplaced}
@@ -88,13 +88,38 @@ def _by_scope(snapshot: Snapshot, pods: Pods) -> Iterator[list[Demand]]:
             yield found[scope]
 
 
-def _unfit(situation: Situation, demands: Iterable[Demand], stage: stages.Stage) -> Refusals:
-    """Return the demands that pools would not take even without a limit: who asks in vain must not crowd out others."""
-    pools = frozenset[str]().union(*stage.tiers)
-    groups = tuple(dataclasses.replace(each, more=_MANY) for each in situation.groups if each.key.pool in pools)
-    ones = {dataclasses.replace(each, count=1, pools=stage.tiers): each for each in demands}
-    tried = placement.place(Situation(demands=tuple(ones), groups=groups, namespaces=situation.namespaces))
-    return {ones[each.demand]: each.rejections for each in tried.unplaced}
+class _Trials:
+    """Knows who would not be taken even without a limit: who asks in vain must not crowd out others."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._known: dict[tuple[stages.Tiers, object], tuple[Rejection, ...] | None] = {}
+        """What pools say to pods that are alike, whosever they are; None: they take them."""
+
+    def unfit(self, demands: Iterable[Demand], stage: stages.Stage) -> Refusals:
+        """Return the demands that the pools of a stage would not take."""
+        keys = {demand: (stage.tiers, _kind(demand)) for demand in demands}
+        new = {key: demand for demand, key in keys.items() if key not in self._known}
+        if new:
+            self._known |= self._try(new, stage)
+        said = {demand: self._known[key] for demand, key in keys.items()}
+        return {demand: why for demand, why in said.items() if why is not None}
+
+    def _try(
+        self, demands: Mapping[tuple[stages.Tiers, object], Demand], stage: stages.Stage
+    ) -> dict[tuple[stages.Tiers, object], tuple[Rejection, ...] | None]:
+        pools, there = frozenset[str]().union(*stage.tiers), self._situation
+        groups = tuple(dataclasses.replace(each, more=_MANY) for each in there.groups if each.key.pool in pools)
+        ones = {dataclasses.replace(each, count=1, pools=stage.tiers): key for key, each in demands.items()}
+        tried = placement.place(Situation(demands=tuple(ones), groups=groups, namespaces=there.namespaces))
+        return {**dict.fromkeys(demands), **{ones[each.demand]: each.rejections for each in tried.unplaced}}
+
+
+def _kind(demand: Demand) -> object:
+    """Return what decides whether an empty node takes a pod; where rules between pods do, its own self."""
+    if demand.shape.affinity is not None or demand.shape.spread:
+        return demand
+    return demand.shape, demand.zones, frozenset(demand.missed.items())
 
 
 def _counts(landings: Iterable[Landing], expected: Iterable[Filling]) -> Mapping[Demand, int]:

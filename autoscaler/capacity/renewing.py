@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from autoscaler.api import keys
-from autoscaler.capacity import budgets, offers, supply, templates, work
+from autoscaler.capacity import budgets, marks, offers, supply, templates, work
 from autoscaler.capacity.decide import Launch, Plan
 from autoscaler.capacity.drains import Drain
 from autoscaler.capacity.marks import Draining, Idle
@@ -195,7 +194,7 @@ def _renewal(sight: _Sight, group: cloud.NodeGroup) -> _Renewal:
     return _Renewal(
         group=group,
         old=tuple(node.meta.key.name for node in old),
-        is_draining=bool(old) and _mark(old[0]) == Draining.REPLACED,
+        is_draining=bool(old) and marks.of(old[0]) == Draining.REPLACED,
         spare=next(iter(free), None),
         fresh=next(iter(free or spares or sorted(new)), None),
         is_coming=supply.on_the_way(snapshot, group) > 0 or len(spares) > len(free) or bool(going),
@@ -204,7 +203,7 @@ def _renewal(sight: _Sight, group: cloud.NodeGroup) -> _Renewal:
 
 def _is_next(sight: _Sight, node: objects.Node) -> bool:
     """Tell whether an old node should be drained: it works, or was drained already and only waits for its end."""
-    name, mark = node.meta.key.name, _mark(node)
+    name, mark = node.meta.key.name, marks.of(node)
     if not node.ready or sight.is_resting(name):
         return False
     return mark == Draining.REPLACED or (name in sight.pods and (mark is None or mark in _OURS))
@@ -214,11 +213,7 @@ def _order(sight: _Sight, node: objects.Node) -> tuple[bool, bool, int, str]:
     """Go on with what has begun; then nodes that can become empty, those with the least work first."""
     pods = sight.pods.get(node.meta.key.name, ())
     bound = any(pod.meta.annotations.get(objects.SAFE_TO_EVICT) == "false" for pod in pods if _must_leave(pod))
-    return _mark(node) != Draining.REPLACED, bound, len(pods), node.meta.key.name
-
-
-def _mark(node: objects.Node) -> str | None:
-    return next((taint.value for taint in node.taints if taint.key == keys.REMOVING), None)
+    return marks.of(node) != Draining.REPLACED, bound, len(pods), node.meta.key.name
 
 
 def _must_leave(pod: objects.Pod) -> bool:

@@ -17,6 +17,9 @@ from autoscaler.kube import objects
 
 LOST_SECONDS: Final = 900.0
 """A node that was ready may be away for so long."""
+AWAY_MAX: Final = 3
+AWAY_PERCENT: Final = 45
+"""If more than these are away at once, none of them is replaced."""
 
 
 class Reason(StrEnum):
@@ -48,6 +51,8 @@ class Choice:
 
     replacements: tuple[Replacement, ...] = ()
     wake_at: float | None = None
+    away: int = 0
+    """So many nodes are away at once that it is rather the control plane that does not see them: none is replaced."""
 
 
 def nodeless_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
@@ -60,11 +65,14 @@ def nodeless_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str,
 def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> Choice:
     """Choose the machines that are of no use, given since when some have lost their node."""
     found, later = [], []
+    away = _away(snapshot)
     for group in snapshot.groups:
         spare = max(0, group.desired - group.minimum)
         for instance, node, reason, since, due in _useless(snapshot, group, nodeless or {}):
             if due > snapshot.now:
                 later.append(due)
+                continue
+            if away and reason is Reason.LOST:
                 continue
             if spare <= 0 and group.key.pool in snapshot.leaving:
                 continue  # another one would come for it
@@ -80,7 +88,16 @@ def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> C
                 )
             )
             spare -= 1
-    return Choice(replacements=tuple(found), wake_at=min(later, default=None))
+    return Choice(replacements=tuple(found), wake_at=min(later, default=None), away=away)
+
+
+def _away(snapshot: Snapshot) -> int:
+    """Count the nodes that were ready and are not; 0 if it is no more than happens."""
+    known = supply.were_ready(snapshot)
+    members = [one.provider_id for group in snapshot.groups for one in group.members if one.provider_id in known]
+    nodes = snapshot.by_provider
+    away = sum(one not in nodes or not nodes[one].ready for one in members)
+    return away if away > AWAY_MAX and away * 100 > len(members) * AWAY_PERCENT else 0
 
 
 def _useless(

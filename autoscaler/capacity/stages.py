@@ -94,7 +94,7 @@ def of_scope(snapshot: Snapshot, scope: str, tiers: Tiers, *, may_wait: bool) ->
             )
             for name in sorted(tier & entries.keys())
         ]
-        others = tier - entries.keys()
+        others = tier.difference(entries)
         if others and found and found[-1].is_plain:
             found[-1] = Stage(tiers=(*found[-1].tiers, others))
         elif others:

@@ -29,7 +29,6 @@ _STARTING: Final = frozenset(
 )
 """Taints that a new node loses by itself."""
 _STARTUP: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
-_DRAINED: Final = frozenset(map(str, marks.Draining))
 TIMEOUT_SECONDS: Final = 900
 """For nodes whose pool is gone."""
 
@@ -101,8 +100,7 @@ def were_ready(snapshot: Snapshot) -> frozenset[str]:
 
 def is_usable(node: objects.Node) -> bool:
     """Tell whether the scheduler would use a node. One that we marked as idle would be spared if it were needed."""
-    is_drained = any(taint.key == keys.REMOVING and taint.value in _DRAINED for taint in node.taints)
-    return node.ready and not node.unschedulable and not is_drained
+    return node.ready and not node.unschedulable and not marks.is_drained(node)
 
 
 def _ending(snapshot: Snapshot) -> Iterable[objects.Node]:
@@ -110,8 +108,7 @@ def _ending(snapshot: Snapshot) -> Iterable[objects.Node]:
     staying = {one.provider_id for group in snapshot.groups for one in group.members}
     leaving = {one.provider_id for group in snapshot.groups for one in group.instances} - staying
     for node in snapshot.nodes.values():
-        is_marked = any(taint.key == keys.REMOVING for taint in node.taints)
-        if node.provider_id in leaving or (is_marked and node.provider_id not in staying):
+        if node.provider_id in leaving or (marks.of(node) is not None and node.provider_id not in staying):
             yield node
 
 
@@ -135,7 +132,7 @@ def _unfinished(snapshot: Snapshot, group: cloud.NodeGroup) -> list[objects.Node
         for node in nodes_of(snapshot, group).values()
         if snapshot.now - node.meta.created_at < timeout
         and (not node.ready or _is_starting(node) or any(not node.allocatable.get(name) for name in promised))
-        and all(taint.key != keys.REMOVING for taint in node.taints)
+        and marks.of(node) is None
     ]
 
 

@@ -10,12 +10,21 @@ FINITE: Final = frozenset({"Job", "WorkerPool"})
 
 def is_work(pod: objects.Pod) -> bool:
     """Tell whether a pod keeps its node: all but what ended, what every node runs, and what a node runs for itself."""
-    owner = pod.meta.controller
-    is_daemon = owner is not None and owner.kind in {"DaemonSet", "Node"}
-    return not pod.is_terminal and not is_daemon and objects.MIRROR not in pod.meta.annotations
+    return not pod.is_terminal and _counts(pod)
+
+
+def was_work(pod: objects.Pod) -> bool:
+    """Tell whether a pod that ended kept its node while it ran."""
+    return pod.is_terminal and _counts(pod)
 
 
 def ends(pod: objects.Pod) -> bool:
     """Tell whether a pod ends by itself, or would be lost for good if it were evicted."""
     owner = pod.meta.controller
     return owner is None or owner.kind in FINITE
+
+
+def _counts(pod: objects.Pod) -> bool:
+    owner = pod.meta.controller
+    is_daemon = owner is not None and owner.kind in {"DaemonSet", "Node"}
+    return not is_daemon and objects.MIRROR not in pod.meta.annotations

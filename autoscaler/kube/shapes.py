@@ -89,7 +89,7 @@ def requests(pod: wire.Pod) -> dict[str, int]:
     return steady
 
 
-def amounts(texts: wire.Amounts) -> dict[str, int]:
+def amounts(texts: Mapping[str, str | float]) -> dict[str, int]:
     """Read amounts by resource name."""
     return {name: amount(name, text) for name, text in texts.items()}
 

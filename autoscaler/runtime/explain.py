@@ -2,17 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 import msgspec
 
 from autoscaler import clock
 from autoscaler.api import resources
-from autoscaler.capacity import explaining, telling
-from autoscaler.kube import client, credentials, kinds, objects, port, reflector, wire
-
-T = TypeVar("T", bound=objects.Stored)
+from autoscaler.capacity import explaining, telling, volumes
+from autoscaler.kube import client, credentials, kinds, listing, objects, port, wire
 
 
 class ExplainError(Exception):
@@ -50,13 +47,13 @@ async def _explain(origin: credentials.Origin, key: objects.Key) -> explaining.E
         found = await api.send(port.Request(method="GET", path=kinds.PODS.path(key.name, key.namespace)))
         pod = objects.pod(port.required(found))
         pods, nodes, namespaces, pools, scopes = await asyncio.gather(
-            _all(api, kinds.PODS, objects.pod),
-            _all(api, kinds.NODES, objects.node),
-            _all(api, kinds.NAMESPACES, objects.simple),
-            _all(api, kinds.custom(resources.InstancePool), objects.custom(resources.InstancePool)),
-            _all(api, kinds.custom(resources.Scope), objects.custom(resources.Scope)),
+            listing.read(api, kinds.PODS, objects.pod),
+            listing.read(api, kinds.NODES, objects.node),
+            listing.read(api, kinds.NAMESPACES, objects.simple),
+            listing.read(api, kinds.custom(resources.InstancePool), objects.custom(resources.InstancePool)),
+            listing.read(api, kinds.custom(resources.Scope), objects.custom(resources.Scope)),
         )
-        told = await _told(api, pod)
+        told, zones = await _told(api, pod), await _claim_zones(api, pod)
     return explaining.explain(
         explaining.Evidence(
             now=clock.SystemClock().now(),
@@ -66,9 +63,19 @@ async def _explain(origin: credentials.Origin, key: objects.Key) -> explaining.E
             namespaces={each.meta.key.name: each.meta.labels for each in namespaces},
             pools=tuple(each.resource for each in pools),
             scopes=tuple(each.resource for each in scopes),
+            claim_zones=zones,
             told=told,
         )
     )
+
+
+async def _claim_zones(api: port.Api, pod: objects.Pod) -> dict[objects.Key, frozenset[str]]:
+    """Return where a pod's volumes are; nothing is read for one that has none."""
+    if not pod.shape.claims:
+        return {}
+    claims = await listing.read(api, kinds.CLAIMS, volumes.claim, namespace=pod.meta.key.namespace)
+    found = await listing.read(api, kinds.VOLUMES, volumes.volume)
+    return volumes.zones_of_claims(claims, {each.meta.key: each for each in found})
 
 
 class _Told(msgspec.Struct, rename="camel"):
@@ -91,15 +98,3 @@ async def _told(api: port.Api, pod: objects.Pod) -> str | None:
     ours = [each for each in found if each.reason in {telling.TRIGGERED, telling.NOT_TRIGGERED}]
     last = max(ours, key=lambda each: each.last_timestamp or "", default=None)
     return None if last is None else f"{last.last_timestamp} {last.message}"
-
-
-async def _all(api: port.Api, resource: kinds.ResourceType, decode: Callable[..., T]) -> list[T]:
-    found: list[T] = []
-    query = {"limit": str(reflector.PAGE)}
-    while True:
-        request = port.Request(method="GET", path=resource.collection(), query=query)
-        page = wire.LISTING.decode(port.required(await api.send(request)))
-        found.extend(decode(item) for item in page.items)
-        if not page.metadata.continue_:
-            return found
-        query = {**query, "continue": page.metadata.continue_}

@@ -20,7 +20,7 @@ from tests.scenarios.capacity_world import World, runtime
 POOLS = kinds.custom(resources.InstancePool)
 
 
-@pytest.mark.accept("P8")
+@pytest.mark.accept("G7", "P8")
 @simulated
 async def test_a_waiting_pod_brings_a_machine_and_its_end_takes_it_away() -> None:
     world = World()
@@ -93,6 +93,7 @@ async def test_a_shortage_everywhere_is_told_and_overcome_once_it_is_over() -> N
         assert set(world.bound()) == {"one"}
 
 
+@pytest.mark.accept("G7")
 @simulated
 async def test_a_pod_that_fits_nowhere_is_told_why_with_the_numbers() -> None:
     world = World()

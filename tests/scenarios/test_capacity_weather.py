@@ -37,6 +37,26 @@ async def test_a_storm_of_interruptions_moves_all_work_and_leaves_nothing_behind
         assert len(world.nodes()) == 30
 
 
+@simulated
+async def test_a_control_plane_that_loses_sight_of_most_nodes_ends_none_of_their_machines() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(10):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(100)
+        first = sorted(world.cloud.machines)
+        for node in world.nodes()[:6]:
+            world.kubelets.fail(node["metadata"]["name"])
+        await asyncio.sleep(3600)
+        assert not [machine for machine in first if world.cloud.machines[machine].is_over]
+        for node in world.nodes()[:4]:
+            world.kubelets.recover(node["metadata"]["name"])
+        await asyncio.sleep(1200)
+        assert len([machine for machine in first if world.cloud.machines[machine].is_over]) == 2
+
+
 @dataclass(frozen=True, kw_only=True)
 class Skewed:
     """A clock that is wrong."""

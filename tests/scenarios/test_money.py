@@ -146,12 +146,12 @@ async def test_a_budget_of_money_is_warned_about_at_80_percent_in_condition_even
     world.add_pool(
         limits__maxIdleSeconds=300, limits__targetMaxCostPerMonth=100, limits__targetMaxSecondsPerMonth=10**7
     )
-    async with runtime(world, prices=priced(m5_xlarge=10)) as running:
+    async with runtime(world, prices=priced(m5_xlarge=30)) as running:
         world.add_pod("one", cpu="3")
-        await asyncio.sleep(7.8 * HOUR)
+        await asyncio.sleep(2.6 * HOUR)
         assert standing(world)["WithinBudget"] == "WithinBudget"
         assert world.events("BudgetNearlyUsed") == []
-        await asyncio.sleep(0.4 * HOUR)
+        await asyncio.sleep(0.13 * HOUR)
         assert standing(world)["WithinBudget"] == "BudgetNearlyUsed"
         (message,) = (each["message"] for each in pool(world)["status"]["conditions"] if each["type"] == "WithinBudget")
         assert message == "PoolCostPerMonth 100: 80 % or more is used"

@@ -29,7 +29,9 @@ def group(zone: str = "a", **changes: Any) -> dict[str, Any]:
     }
 
 
-def explained(pod: objects.Pod, *pools: InstancePool, nodes: tuple[objects.Node, ...] = ()) -> explaining.Explanation:
+def explained(
+    pod: objects.Pod, *pools: InstancePool, nodes: tuple[objects.Node, ...] = (), **more: Any
+) -> explaining.Explanation:
     return explaining.explain(
         explaining.Evidence(
             now=seen.NOW,
@@ -39,6 +41,7 @@ def explained(pod: objects.Pod, *pools: InstancePool, nodes: tuple[objects.Node,
             namespaces={},
             pools=pools,
             scopes=(),
+            **more,
         )
     )
 
@@ -57,6 +60,13 @@ def explained(pod: objects.Pod, *pools: InstancePool, nodes: tuple[objects.Node,
 )
 def test_a_pod_that_no_machine_would_help_says_why(what: dict[str, Any], want: str) -> None:
     assert want in explained(seen.pod(**what), pool("gpu", group())).summary
+
+
+def test_groups_of_other_zones_than_a_pods_volume_do_not_take_it() -> None:
+    claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    zones = {objects.Key("default", "data"): frozenset({"b"})}
+    result = explained(seen.pod(volumes=claimed), pool("gpu", group("a"), group("b")), claim_zones=zones)
+    assert [verdict.says for verdict in result.verdicts] == ["VolumeInOtherZone: b", "would take it"]
 
 
 def test_every_group_says_something() -> None:
