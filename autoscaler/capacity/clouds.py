@@ -51,6 +51,8 @@ class Seen:
     problem: str | None = None
     """Why it could not be read last time."""
     failures: int = 0
+    is_out: bool = False
+    """Whether it was among the outages when it was last read."""
     failing_since: float | None = None
     """When it could first not be read, of all the times in a row, on the clock that never goes back."""
     due_at: float = 0.0
@@ -115,6 +117,10 @@ class Clouds:
                     found.setdefault(group.name, (name, group))
         self._owners = {name: account for name, (account, _) in found.items()}
         return tuple(group for _, (_, group) in sorted(found.items()))
+
+    @property
+    def accounts(self) -> store.Table[Account]:
+        return self._accounts
 
     def problem(self, account: str) -> str | None:
         """Return why an account cannot be used; None if it can."""
@@ -281,33 +287,46 @@ class Clouds:
 
     async def _read(self, name: str, seen: Seen) -> None:
         try:
-            before, was_outdated = seen.view.reading, seen.outdated
-            reading = await seen.view.refresh()
-            seen.listed_before = before.read_at if before is not None else None
-            await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
-            is_answered = await self._ask_lives(seen, reading)
-            await self._ask_templates(seen, reading)
-            recovered = seen.problem is not None
-            seen.problem, seen.failures, seen.failing_since = None, 0, None
-            busy = any(group.missing for group in reading.groups.values())
-            pause = BUSY_SECONDS if busy else REFRESH_SECONDS
-            changed = before is None or (before.groups, before.failures) != (reading.groups, reading.failures)
-            changed = changed or recovered or is_answered or was_outdated != seen.outdated
+            changed, pause = await self._refresh(seen)
         except cloud.CloudError as error:
             log.warning("account_not_read", account=name, reason=error.reason, error=error.message)
-            changed, seen.problem = seen.problem != error.message, error.message
+            changed, pause = self._failed(name, seen, error.message)
             if error.reason is cloud.Reason.DENIED:
                 await self._reopen(name, seen)
-            first, last = FAILED_SECONDS
-            pause = min(last, first * 2.0 ** min(seen.failures, 10))
-            seen.failures += 1
-            if seen.failing_since is None:
-                seen.failing_since = self._footing.clock.monotonic()
+        except Exception as error:
+            log.exception("account_not_understood", account=name)
+            changed, pause = self._failed(name, seen, f"its answer could not be used ({type(error).__name__})")
         seen.due_at = self._footing.clock.monotonic() + pause
         if changed:
             self._footing.wake(KIND, objects.Key("", name))
         with contextlib.suppress(KeyError):
             self._tasks.pop(name)
+
+    async def _refresh(self, seen: Seen) -> tuple[bool, float]:
+        """Read all of an account; return whether anything changed, and for how long to wait then."""
+        before, was_outdated = seen.view.reading, seen.outdated
+        reading = await seen.view.refresh()
+        seen.listed_before = before.read_at if before is not None else None
+        await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
+        is_answered = await self._ask_lives(seen, reading)
+        await self._ask_templates(seen, reading)
+        recovered = seen.problem is not None
+        seen.problem, seen.failures, seen.failing_since, seen.is_out = None, 0, None, False
+        busy = any(group.missing for group in reading.groups.values())
+        changed = before is None or (before.groups, before.failures) != (reading.groups, reading.failures)
+        changed = changed or recovered or is_answered or was_outdated != seen.outdated
+        return changed, BUSY_SECONDS if busy else REFRESH_SECONDS
+
+    def _failed(self, name: str, seen: Seen, problem: str) -> tuple[bool, float]:
+        """Note that an account could not be read; return whether that is news, and for how long to wait then."""
+        changed, seen.problem = seen.problem != problem, problem
+        first, last = FAILED_SECONDS
+        pause = min(last, first * 2.0 ** min(seen.failures, 10))
+        seen.failures += 1
+        if seen.failing_since is None:
+            seen.failing_since = self._footing.clock.monotonic()
+        was_out, seen.is_out = seen.is_out, name in self.outages()
+        return changed or seen.is_out is not was_out, pause
 
     async def _ask_templates(self, seen: Seen, reading: view.Reading) -> None:
         """Ask what launch templates say that are in use; only where a group has machines of several versions."""

@@ -39,6 +39,9 @@ class Publisher:
         self._scopes = scopes
         self._clouds = known
         self._pool_target = writer.Target(resource=POOLS, decode=objects.custom(resources.InstancePool), table=pools)
+        self._account_target = writer.Target(
+            resource=clouds.ACCOUNTS, decode=objects.custom(resources.ProviderAccount), table=known.accounts
+        )
         self._scope_target = writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes)
         self._warned: dict[tuple[str, str | None, budgets.Kind], frozenset[budgets.State]] = {}
         self._metrics: tuple[control.Metric, ...] = NOTHING
@@ -51,6 +54,12 @@ class Publisher:
             problem = self._clouds.problem(pool.resource.spec.provider_account)
             changes = publishing.changes(pool.resource, snapshot, month, problem)
             await self._write(self._pool_target, pool, changes)
+        for account in list(self._clouds.accounts):
+            name = account.meta.key.name
+            problem = self._clouds.problem(name) or snapshot.outages.get(name)
+            await self._write(
+                self._account_target, account, publishing.account_changes(account.resource, problem, snapshot.now)
+            )
         waiting = _waiting(snapshot, plan)
         for scope in list(self._scopes):
             pending = waiting[scope.meta.key.name]

@@ -7,6 +7,7 @@ from typing import Any, Final
 from autoscaler import clock
 from autoscaler.api import conditions
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.resources.accounts import ProviderAccount
 from autoscaler.api.resources.base import Condition
 from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool
 from autoscaler.api.resources.scopes import Scope
@@ -54,6 +55,17 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     if problem is None:  # of an account that cannot be read, what was read last stands
         wanted["nodeGroups"] = [_group(snapshot, group) for group in groups[:NODE_GROUPS_MAX]]
     return {key: value for key, value in wanted.items() if written.get(key) != value}
+
+
+def account_changes(account: ProviderAccount, problem: str | None, now: float) -> Manifest:
+    """Return what an account's status must say; empty if it says so. `problem` is why it does not answer."""
+    before = account.status.conditions
+    reason = "Answers" if problem is None else "NotUsable"
+    said = conditions.written(
+        READY, holds=problem is None, reason=reason, message=problem or "", before=before, now=now
+    )
+    written = account.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {} if written.get("conditions") == [said] else {"conditions": [said]}
 
 
 def scope_changes(

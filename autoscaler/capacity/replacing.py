@@ -72,7 +72,7 @@ def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> C
             if due > snapshot.now:
                 later.append(due)
                 continue
-            if away and reason is Reason.LOST:
+            if away and reason is Reason.LOST and node is not None:
                 continue
             if spare <= 0 and group.key.pool in snapshot.leaving:
                 continue  # another one would come for it
@@ -92,11 +92,14 @@ def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> C
 
 
 def _away(snapshot: Snapshot) -> int:
-    """Count the nodes that were ready and are not; 0 if it is no more than happens."""
+    """Count the nodes that were ready and are not; 0 if it is no more than happens.
+
+    Nodes that somebody deleted do not count: nothing runs on them any more, whoever sees them.
+    """
     known = supply.were_ready(snapshot)
     members = [one.provider_id for group in snapshot.groups for one in group.members if one.provider_id in known]
     nodes = snapshot.by_provider
-    away = sum(one not in nodes or not nodes[one].ready for one in members)
+    away = sum(one in nodes and not nodes[one].ready for one in members)
     return away if away > AWAY_MAX and away * 100 > len(members) * AWAY_PERCENT else 0
 
 

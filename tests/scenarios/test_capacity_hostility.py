@@ -9,15 +9,18 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.api import keys, names, resources
-from autoscaler.capacity import controller
-from autoscaler.capacity.snapshot import Ceilings
+from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.capacity import controller, decide, placement
+from autoscaler.capacity.model import Placement, Policy, Situation
+from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import kinds, port
+from autoscaler.kube import kinds, objects, port
 from autoscaler.runtime import process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import SimulatedCloud, faults
 from autoscaler.simulation.cloud.model import Obstacle
 from tests import builders
+from tests.autoscaler.capacity import seen
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios import running
 from tests.scenarios.capacity_replicas import add_account
@@ -120,6 +123,20 @@ async def test_a_machine_whose_node_somebody_deleted_has_its_time_and_its_offeri
         assert world.desired() == {GROUP: 1}
         assert world.events("NodeLost")
         assert not world.events("NeverJoined")
+
+
+@simulated
+async def test_machines_whose_nodes_were_all_deleted_do_not_stay_for_ever() -> None:
+    world = Hostile()
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        for number in range(8):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(120)
+        for node in world.nodes():
+            world.delete(kinds.NODES, node["metadata"]["name"])
+        await asyncio.sleep(1800)
+        assert world.desired() == {}
 
 
 @simulated
@@ -347,3 +364,60 @@ async def test_a_clock_that_is_set_back_does_not_prolong_a_shortage() -> None:
         virtual_time.clock()._start -= 86_400
         await asyncio.sleep(600)
         assert set(world.bound()) == {"one"}
+
+
+# Crowds
+
+
+def placed_demands(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> int:
+    """Plan, and return how many demands were looked at in all placements together."""
+    seen_demands: list[int] = []
+    plain = placement.place
+
+    def count(situation: Situation, *policy: Policy) -> Placement:
+        seen_demands.append(len(situation.demands))
+        return plain(situation, *policy)
+
+    monkeypatch.setattr(placement, "place", count)
+    decide.decide(snapshot, Policy())
+    return sum(seen_demands)
+
+
+def test_planning_does_not_take_longer_for_each_scope_that_asks_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    scopes, pools, sizes = 20, 10, 10
+    limits = {"targetLatencySeconds": 1200, "targetMaxSecondsPerMonth": 0}
+    entries = [{"name": f"pool-{number}", "priority": -number, "limits": limits} for number in range(pools)]
+    pods = [
+        seen.pod(f"p-{scope}-{size}", cpu=f"{100 + size}m", owner="Job", metadata={"namespace": f"team-{scope}"})
+        for scope in range(scopes)
+        for size in range(sizes)
+    ]
+    snapshot = seen.snapshot(
+        pods=pods,
+        pools={f"pool-{number}": seen.pool() for number in range(pools)},
+        groups=tuple(seen.group(pool=f"pool-{number}") for number in range(pools)),
+        scopes={f"s-{number}": ScopeSpec.model_validate({"pools": entries}) for number in range(scopes)},
+        namespaces={f"team-{number}": {keys.SCOPE: f"s-{number}"} for number in range(scopes)},
+    )
+    assert placed_demands(monkeypatch, snapshot) <= 2 * scopes * sizes + pools * sizes  # not once more in every pool
+
+
+def test_planning_many_jobs_that_go_to_one_zone_each_does_not_take_the_square_of_their_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs = 60
+
+    def member(job: int, number: int) -> objects.Pod:
+        owner = {"kind": "Job", "name": f"j-{job}", "uid": f"j-{job}", "controller": True}
+        labels = {"batch.kubernetes.io/job-name": f"j-{job}"}
+        metadata = {"annotations": {keys.SAME_ZONE: "true"}, "ownerReferences": [owner], "labels": labels}
+        gates = [{"name": keys.PLACEMENT_GATE}]
+        return seen.pod(f"j-{job}-{number}", waits=False, metadata=metadata, schedulingGates=gates)
+
+    snapshot = seen.snapshot(
+        pods=[member(job, number) for job in range(jobs) for number in range(3)],
+        groups=tuple(seen.group(zone=zone, maximum=100) for zone in "abc"),
+    )
+    assert (
+        placed_demands(monkeypatch, snapshot) <= 3 * 2 * jobs + jobs
+    )  # three zones, each with what was promised there

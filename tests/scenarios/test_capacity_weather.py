@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from autoscaler import clock
+from autoscaler.api import resources
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
-from autoscaler.simulation.cloud import SimulatedCloud
+from autoscaler.simulation.cloud import SimulatedCloud, faults
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_services import Service
 from tests.scenarios.capacity_world import World, runtime
@@ -35,6 +36,55 @@ async def test_a_storm_of_interruptions_moves_all_work_and_leaves_nothing_behind
         assert len(world.cloud.machines) == 60  # one for one
         await asyncio.sleep(600)
         assert len(world.nodes()) == 30
+
+
+@simulated
+async def test_an_account_says_whether_it_answers() -> None:
+    world = World()
+    world.add_pool()
+
+    def said() -> tuple[str, str]:
+        (account,) = world.all(kinds.custom(resources.ProviderAccount))
+        (ready,) = account["status"]["conditions"]
+        return ready["status"], ready["reason"]
+
+    async with runtime(world):
+        await asyncio.sleep(5)
+        assert said() == ("True", "Answers")
+        world.cloud.faults.add(faults.Effect.REFUSE, times=None)
+        await asyncio.sleep(240)
+        assert said() == ("False", "NotUsable")
+        writes = world.cluster.server.store.version
+        await asyncio.sleep(600)
+        assert world.cluster.server.store.version - writes < 600 + 60  # Leases, and hardly anything else
+        world.cloud.faults.clear()
+        await asyncio.sleep(240)
+        assert said() == ("True", "Answers")
+
+
+@simulated
+async def test_an_answer_that_nobody_foresaw_is_told_and_asked_for_seldom() -> None:
+    world = World()
+    world.add_pool()
+    asked = 0
+
+    async def garbage(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        raise ValueError("no such answer is documented")
+
+    async with runtime(world):
+        await asyncio.sleep(5)
+        client = world.clients["aws"]
+        client.groups = garbage  # type: ignore[method-assign, assignment]
+        await asyncio.sleep(600)
+        assert 3 < asked < 30
+        (account,) = world.all(kinds.custom(resources.ProviderAccount))
+        assert "ValueError" in account["status"]["conditions"][0]["message"]
+        del client.groups
+        world.add_pod("one")
+        await asyncio.sleep(240)
+        assert set(world.bound()) == {"one"}
 
 
 @simulated

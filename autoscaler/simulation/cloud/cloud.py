@@ -233,7 +233,7 @@ class SimulatedCloud:
         self.news.tell(
             port.LaunchFailed(group=group.name, at=self.clock.now(), failure=obstacle.failure, message=message)
         )
-        pause = self.pace.retry_seconds * 2**group.failed_attempts
+        pause = self.pace.retry_seconds * 2.0 ** min(group.failed_attempts, 30)
         group.failed_attempts += 1
         self._launch_later(group, min(pause, self.pace.retry_max_seconds))
 
