@@ -6,9 +6,7 @@ which tells its age. Nothing is read while we may not act.
 
 import asyncio
 import contextlib
-import dataclasses
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import structlog
@@ -16,6 +14,7 @@ import structlog
 from autoscaler import control
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.accounts import ProviderAccount, ProviderAccountSpec
+from autoscaler.capacity import sightings
 from autoscaler.cloud import catalogue, view
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, objects, store
@@ -31,49 +30,12 @@ FAILED_SECONDS: Final = (2.0, 60.0)
 OUTAGE_SECONDS: Final = 30.0
 """An account that cannot be read for so long is asked for nothing until it can: other pools may help."""
 CHECK_SECONDS: Final = 0.5
-REMEMBERED_SECONDS: Final = 3600.0
-"""For how long machines that are gone are remembered."""
 ACCOUNTS: Final = kinds.custom(ProviderAccount)
 KIND: Final = "NodeGroup"
 """What the controller is woken for after a reading."""
 Account = objects.Custom[ProviderAccount]
 Open = Callable[[str, ProviderAccountSpec], Awaitable[cloud.Cloud]]
 """Makes the cloud of an account, by name; raises CloudError if it cannot be used."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Seen:
-    """One account as it is known."""
-
-    spec: ProviderAccountSpec
-    view: view.View
-    types: catalogue.Catalogue
-    problem: str | None = None
-    """Why it could not be read last time."""
-    failures: int = 0
-    is_out: bool = False
-    """Whether it was among the outages when it was last read."""
-    failing_since: float | None = None
-    """When it could first not be read, of all the times in a row, on the clock that never goes back."""
-    due_at: float = 0.0
-    templates: dict[cloud.TemplateRef, cloud.Template] = field(default_factory=dict)
-    """What versions of launch templates say, of those in use."""
-    outdated: frozenset[cloud.InstanceId] | None = None
-    """Machines of another launch template than their group has now, when that was last known; None: it never was."""
-    listed_before: float | None = None
-    """When the listing before the present one was asked for."""
-    asked: set[cloud.InstanceId] = field(default_factory=set)
-    """Instances whose lives were asked for and answered."""
-    lives: dict[cloud.InstanceId, cloud.Life] = field(default_factory=dict)
-    """When machines began and ended, of those that are there and those that are gone lately."""
-    appeared: dict[cloud.InstanceId, float] = field(default_factory=dict)
-    """When machines were seen for the first time, of those that were not there at first."""
-    homes: dict[cloud.InstanceId, NodeGroupKey] = field(default_factory=dict)
-    """Which group each machine is or was of."""
-    left_at: dict[cloud.InstanceId, float] = field(default_factory=dict)
-    """When machines were first seen to be gone."""
-    ends: dict[cloud.InstanceId, float] = field(default_factory=dict)
-    """When groups say that they ended machines, where the provider itself does not tell."""
 
 
 class Clouds:
@@ -83,7 +45,7 @@ class Clouds:
         self._footing = footing
         self._open = open_cloud
         self._accounts: store.Table[Account] = footing.watch(ACCOUNTS, objects.custom(ProviderAccount))
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, sightings.Seen] = {}
         self._owners: dict[cloud.GroupName, str] = {}
         """Which account told of each group last."""
         self._questions: dict[cloud.InstanceId, NodeGroupKey | None] = {}
@@ -95,7 +57,7 @@ class Clouds:
         footing.feed(self)
 
     @property
-    def seen(self) -> Mapping[str, Seen]:
+    def seen(self) -> Mapping[str, sightings.Seen]:
         return self._seen
 
     def is_read(self) -> bool:
@@ -140,7 +102,7 @@ class Clouds:
             if seen.failing_since is not None and seen.failing_since <= latest
         }
 
-    def of(self, name: cloud.GroupName) -> Seen | None:
+    def of(self, name: cloud.GroupName) -> sightings.Seen | None:
         """Return the account that has a group."""
         account = self.account_of(name)
         return self._seen[account] if account is not None else None
@@ -257,11 +219,11 @@ class Clouds:
             return
         self.broken.pop(name, None)
         source = opened if isinstance(opened, catalogue.Source) else None
-        self._seen[name] = Seen(
+        self._seen[name] = sightings.Seen(
             spec=spec, view=view.View(opened, self._footing.clock), types=catalogue.Catalogue(source)
         )
 
-    async def _reopen(self, name: str, seen: Seen) -> None:
+    async def _reopen(self, name: str, seen: sightings.Seen) -> None:
         """Read the credentials of an account anew: they were refused, and may have been changed."""
         try:
             fresh = await self._open(name, seen.spec)
@@ -285,7 +247,7 @@ class Clouds:
             if now >= seen.due_at and (task is None or task.done()):
                 self._tasks[name] = asyncio.create_task(self._read(name, seen), name=f"reading {name}")
 
-    async def _read(self, name: str, seen: Seen) -> None:
+    async def _read(self, name: str, seen: sightings.Seen) -> None:
         try:
             changed, pause = await self._refresh(seen)
         except cloud.CloudError as error:
@@ -302,14 +264,14 @@ class Clouds:
         with contextlib.suppress(KeyError):
             self._tasks.pop(name)
 
-    async def _refresh(self, seen: Seen) -> tuple[bool, float]:
+    async def _refresh(self, seen: sightings.Seen) -> tuple[bool, float]:
         """Read all of an account; return whether anything changed, and for how long to wait then."""
         before, was_outdated = seen.view.reading, seen.outdated
         reading = await seen.view.refresh()
         seen.listed_before = before.read_at if before is not None else None
         await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
-        is_answered = await self._ask_lives(seen, reading)
-        await self._ask_templates(seen, reading)
+        is_answered = await sightings.ask_lives(seen, reading, self._questions, self._footing.clock.now())
+        await sightings.ask_templates(seen, reading)
         recovered = seen.problem is not None
         seen.problem, seen.failures, seen.failing_since, seen.is_out = None, 0, None, False
         busy = any(group.missing for group in reading.groups.values())
@@ -317,7 +279,7 @@ class Clouds:
         changed = changed or recovered or is_answered or was_outdated != seen.outdated
         return changed, BUSY_SECONDS if busy else REFRESH_SECONDS
 
-    def _failed(self, name: str, seen: Seen, problem: str) -> tuple[bool, float]:
+    def _failed(self, name: str, seen: sightings.Seen, problem: str) -> tuple[bool, float]:
         """Note that an account could not be read; return whether that is news, and for how long to wait then."""
         changed, seen.problem = seen.problem != problem, problem
         first, last = FAILED_SECONDS
@@ -327,82 +289,3 @@ class Clouds:
             seen.failing_since = self._footing.clock.monotonic()
         was_out, seen.is_out = seen.is_out, name in self.outages()
         return changed or seen.is_out is not was_out, pause
-
-    async def _ask_templates(self, seen: Seen, reading: view.Reading) -> None:
-        """Ask what launch templates say that are in use; only where a group has machines of several versions."""
-        mixed = [
-            group for group in reading.groups.values() if any(one.template != group.template for one in group.members)
-        ]
-        used = {one.template for group in mixed for one in group.members} | {group.template for group in mixed}
-        wanted = {ref for ref in used if ref is not None}
-        known = {ref: told for ref, told in seen.templates.items() if ref in wanted and ref.version.isdecimal()}
-        unknown = wanted - known.keys()  # what has no number, such as $Latest, may say something else each time
-        told = await seen.view.cloud.templates(sorted(unknown)) if unknown else {}
-        seen.templates = {**known, **told}
-        seen.outdated = frozenset(one for group in mixed for one in _outdated(group, seen.templates))
-
-    async def _ask_lives(self, seen: Seen, reading: view.Reading) -> bool:
-        """Ask about machines that are new, and about those that are gone since we last looked; once each.
-
-        True: something was answered that somebody has asked.
-        """
-        now = self._footing.clock.now()
-        there = {one.id: group.key for group in reading.groups.values() for one in group.instances}
-        unknown = there.keys() - seen.lives.keys()
-        gone = {one for one, life in seen.lives.items() if one not in there and not life.is_over}
-        questions = self._questions.keys() - seen.asked
-        wanted = unknown | gone | questions
-        seen.homes |= there
-        if wanted:
-            told = await seen.view.cloud.lives(sorted(wanted))
-            silent = [one for one in wanted if _is_silent(told.get(one), is_listed=one in there)]
-            await self._ask_ends(seen, reading, silent)  # all is known of an end, or nothing
-            seen.asked |= wanted
-            if seen.listed_before is not None:
-                seen.appeared |= dict.fromkeys(unknown, now)
-            seen.lives |= told
-            seen.lives |= {one: dataclasses.replace(seen.lives[one], state="terminated") for one in gone - told.keys()}
-        self._forget(seen, there.keys(), now)
-        return bool(questions)
-
-    async def _ask_ends(self, seen: Seen, reading: view.Reading, gone: Iterable[cloud.InstanceId]) -> None:
-        """Ask groups when they ended machines of which the provider does not tell; only once, for it matters little."""
-        names = {group.key: group.name for group in reading.groups.values()}
-        by_group: dict[cloud.GroupName, set[cloud.InstanceId]] = {}
-        for one in gone:
-            home = seen.homes.get(one) or self._questions.get(one)
-            if home in names:
-                by_group.setdefault(names[home], set()).add(one)
-        for name, ended in sorted(by_group.items()):
-            since = min(seen.lives[one].launched_at if one in seen.lives else 0.0 for one in ended)
-            try:
-                found = await seen.view.cloud.activities(name, since=since)
-            except cloud.CloudError as error:
-                log.info("ends_not_read", group=name, reason=error.reason, error=error.message)
-                continue
-            ends = [each for each in found if each.kind is cloud.ActivityKind.TERMINATE]
-            seen.ends |= {each.instance: each.started_at for each in ends if each.instance in ended}
-
-    def _forget(self, seen: Seen, there: Collection[cloud.InstanceId], now: float) -> None:
-        """Keep what is known of machines that are there, gone lately, or asked for."""
-        seen.appeared = {one: at for one, at in seen.appeared.items() if one in there}
-        seen.left_at = {one: seen.left_at.get(one, now) for one in seen.lives if one not in there}
-        old = {one for one, at in seen.left_at.items() if at <= now - REMEMBERED_SECONDS}
-        seen.lives = {one: life for one, life in seen.lives.items() if one not in old}
-        known = seen.lives.keys() | self._questions.keys()
-        seen.asked &= known
-        seen.homes = {one: home for one, home in seen.homes.items() if one in known}
-        seen.ends = {one: at for one, at in seen.ends.items() if one in known}
-
-
-def _outdated(group: cloud.NodeGroup, told: Mapping[cloud.TemplateRef, cloud.Template]) -> Iterable[cloud.InstanceId]:
-    now = told.get(group.template) if group.template is not None else None
-    for one in group.members if now is not None else ():
-        was = told.get(one.template) if one.template is not None else None
-        if was is not None and was != now:
-            yield one.id
-
-
-def _is_silent(life: cloud.Life | None, *, is_listed: bool) -> bool:
-    """Tell whether a machine has ended and the provider does not say when."""
-    return not is_listed if life is None else life.is_over and life.ended_at is None
