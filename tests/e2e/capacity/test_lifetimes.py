@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys, version
+from autoscaler.kube import objects
 from tests import builders
 from tests.e2e import waiting
 from tests.e2e.capacity import conftest
@@ -139,12 +140,13 @@ def test_machines_of_an_old_template_are_replaced_and_those_whose_pods_may_not_l
     services: Site, start: conftest.Start
 ) -> None:
     site = services
-    free, held = site.add_pool("free"), site.add_pool("held")
-    groups = [site.add_group(pool, sizes=(1, 1, 3)) for pool in (free, held)]
-    site.wait_nodes(2)
+    free, held, stays = site.add_pool("free"), site.add_pool("held"), site.add_pool("stays")
+    groups = [site.add_group(pool, sizes=(1, 1, 3)) for pool in (free, held, stays)]
+    site.wait_nodes(3)
     for pool in (free, held):
         serve(site, pool)
-    waiting.eventually(lambda: len(site.bound()) == 2, within_seconds=30)
+    serve(site, stays, {objects.SAFE_TO_EVICT: "false"})
+    waiting.eventually(lambda: len(site.bound()) == 3, within_seconds=30)
     before = {site.group_of(pod): pod for pod in site.bound()}
     guard(site, held)
     for group in groups:
@@ -161,19 +163,20 @@ def test_machines_of_an_old_template_are_replaced_and_those_whose_pods_may_not_l
     there = [one for one in site.described()[groups[0]]["Instances"] if one["LifecycleState"] == "InService"]
     assert [one["LaunchTemplate"]["Version"] for one in there] == ["2"]
     surged, evicted = runtime.entries("renewal_surges"), runtime.entries("pod_evicted")
-    assert [entry["after"] for entry in surged] == [2, 2], "one more each, and never a second"
+    assert [entry["after"] for entry in surged] == [2, 2, 2], "one more each, and never a second"
     assert surged[0]["timestamp"] < evicted[0]["timestamp"]
-    waiting.eventually(site.marked, within_seconds=30)
+    waiting.eventually(lambda: len(site.marked()) == 2, within_seconds=30)
     assert before[groups[1]] in site.bound(), "its disruption budget holds"
-    assert site.desired()[groups[1]] == 2
-    assert all(entry["pod"][1] != before[groups[1]] for entry in evicted)
+    assert before[groups[2]] in site.bound(), "its annotation says so"
+    assert {site.desired()[group] for group in groups[1:]} == {2}
+    assert all(entry["pod"][1] == before[groups[0]] for entry in runtime.entries("pod_evicted"))
 
 
-def serve(site: Site, pool: str) -> None:
+def serve(site: Site, pool: str, annotations: dict[str, str] | None = None) -> None:
     """Run a Deployment of one pod in a pool."""
     container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": WHOLE_NODE, "memory": "512Mi"}}}
     template = {
-        "metadata": {"labels": {"app": pool}},
+        "metadata": {"labels": {"app": pool}, "annotations": annotations or {}},
         "spec": {"nodeSelector": {keys.INSTANCE_POOL: pool}, "containers": [container]},
     }
     body = {
