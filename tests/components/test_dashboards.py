@@ -13,7 +13,7 @@ import pulumi_kubernetes as k8s
 import pytest
 
 from autoscaler import control
-from autoscaler.capacity import publisher
+from autoscaler.capacity import clouds, publisher
 from autoscaler.kube import objects, store
 from autoscaler.runtime import process
 from autoscaler.workers import controller, model
@@ -57,7 +57,9 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
         footing(metrics.measure), class_name=None, namespace=None, open_queues=NOBODY, suffix=NOBODY
     )
     workers._lives.update({begun.key: (begun, NOBODY) for begun in lives})
-    publisher.Publisher(footing(metrics.measure), pools=store.Table(), scopes=store.Table(), known=NOBODY)
+    ground = footing(metrics.measure)
+    known = clouds.Clouds(ground, NOBODY)
+    publisher.Publisher(ground, pools=store.Table(), scopes=store.Table(), known=known)
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler import control
 from autoscaler.api.resources.scopes import Scope
-from autoscaler.capacity import accounting, publisher, publishing
+from autoscaler.capacity import accounting, clouds, publisher, publishing
 from autoscaler.capacity.budgets import Budget, Kind, State
 from autoscaler.kube import store
 from tests import builders
@@ -73,8 +73,10 @@ def test_who_does_not_act_any_more_shows_no_numbers() -> None:
     held: list[str | None] = [None]
     shown: list[control.Measure] = []
     unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.Footing)}
-    footing = control.Footing(**{**unused, "measure": shown.append, "held_back": lambda: held[0]})
-    made = publisher.Publisher(footing, pools=store.Table(), scopes=store.Table(), known=NOBODY)
+    used: dict[str, Any] = {"watch": lambda *_: store.Table[Any](), "feed": lambda _: None}
+    footing = control.Footing(**{**unused, **used, "measure": shown.append, "held_back": lambda: held[0]})
+    known = clouds.Clouds(footing, NOBODY)
+    made = publisher.Publisher(footing, pools=store.Table(), scopes=store.Table(), known=known)
     number = control.Metric(name="n", text="", type=control.MetricType.GAUGE, samples=())
     made._metrics = (number,)
     assert tuple(shown[0]()) == (number,)
