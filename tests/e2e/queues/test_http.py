@@ -19,7 +19,10 @@ from tests.e2e.queues import servers
 from tools.local import certificates
 
 Reason = port.Reason
-LIMITS = web.Limits(timeout_seconds=0.4)
+LIMITS = web.Limits(timeout_seconds=1.0)
+"""Where somebody does not answer."""
+PATIENT = web.Limits(timeout_seconds=30.0)
+"""Where somebody does, on a machine that may be busy."""
 OK = b"HTTP/1.1 200 OK\r\n"
 RUDE: dict[str, tuple[servers.Handler, port.Reason]] = {
     "silent": (servers.silence, Reason.TIMEOUT),
@@ -55,7 +58,7 @@ RUDE: dict[str, tuple[servers.Handler, port.Reason]] = {
 
 @contextlib.asynccontextmanager
 async def opened(
-    policy: endpoints.Policy = contract.DEVELOPMENT, limits: web.Limits = LIMITS
+    policy: endpoints.Policy = contract.DEVELOPMENT, limits: web.Limits = PATIENT
 ) -> AsyncIterator[sources.Sources]:
     """Open everything, and see that nothing is left when it closes."""
     before = asyncio.all_tasks()
@@ -71,7 +74,7 @@ def queue(shared: sources.Sources, url: str) -> port.Queue:
 
 @contextlib.asynccontextmanager
 async def world() -> AsyncIterator[contract.World]:
-    async with servers.running() as server, opened() as shared:
+    async with servers.running() as server, opened(limits=LIMITS) as shared:
         breaks = {reason: handler for handler, reason in RUDE.values()}
 
         async def hold(value: int) -> None:
@@ -99,7 +102,9 @@ def test_a_rude_server_costs_an_error_and_a_good_one_beside_it_nothing(manner: s
     handler, want = RUDE[manner]
 
     async def act() -> None:
-        async with servers.running({"/jobs": handler, "/good": servers.page(b"5")}) as server, opened() as shared:
+        pages = {"/jobs": handler, "/good": servers.page(b"5")}
+        limits = LIMITS if want is Reason.TIMEOUT else PATIENT
+        async with servers.running(pages) as server, opened(limits=limits) as shared:
             await contract.check_fails(queue(shared, server.url("/jobs")), want)
             assert await queue(shared, server.url("/good")).length() == 5
 
