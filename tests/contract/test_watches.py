@@ -128,7 +128,9 @@ async def test_the_server_ends_a_watch_when_asked_to(world: World) -> None:
 async def test_a_bookmark_tells_how_far_one_has_seen(world: World) -> None:
     since = await version(world)
     await make(world, "a")
-    seen = await bookmark(world, since) or await bookmark(world, since)  # a busy server may skip the last one
+    seen = None
+    for _ in range(6):  # a busy server may skip the last one
+        seen = seen or await bookmark(world, since)
     assert seen is not None
     assert (seen["kind"], seen["apiVersion"]) == ("ConfigMap", "v1")
     assert int(seen["metadata"]["resourceVersion"]) > int(since)
