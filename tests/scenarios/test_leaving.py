@@ -438,14 +438,14 @@ class _Refusing:
 
 @pytest.mark.accept("S1", "S12")
 def test_a_kill_at_any_write_ends_as_if_nobody_had_been_killed() -> None:
-    """One farewell, killed just before each of its writes and after the last; a second replica takes over."""
+    """One farewell, killed just before and just after each of its writes; a second replica takes over."""
     want, writes = _story(at=0, after=False)
     assert want["killed"] == []
     assert (want["gone"], want["drain object"]) == (None, None)
     assert writes > 20
-    for at in range(1, writes + 1):  # just after one is just before the next
-        assert _story(at=at, after=False)[0] == want, f"killed before write {at}"
-    assert _story(at=writes, after=True)[0] == want
+    for at in range(1, writes + 1):
+        for after in (False, True):
+            assert _story(at=at, after=after)[0] == want, f"killed {'after' if after else 'before'} write {at}"
 
 
 def _story(*, at: int, after: bool) -> tuple[dict[str, Any], int]:

@@ -99,13 +99,13 @@ async def test_a_drain_object_that_comes_back_lets_pools_grow_again() -> None:
 
 @pytest.mark.accept("S1")
 def test_a_kill_at_any_write_ends_as_if_nobody_had_been_killed() -> None:
-    """One farewell, killed just before each of its writes and after the last; a second replica takes over."""
+    """One farewell, killed just before and just after each of its writes; a second replica takes over."""
     want, writes = _story(at=0, after=False)
     assert want == {"held": [], "drain object": None, "workers": 2}
     assert writes > 8
-    for at in range(1, writes + 1):  # just after one is just before the next
-        assert _story(at=at, after=False)[0] == want, f"killed before write {at}"
-    assert _story(at=writes, after=True)[0] == want
+    for at in range(1, writes + 1):
+        for after in (False, True):
+            assert _story(at=at, after=after)[0] == want, f"killed {'after' if after else 'before'} write {at}"
 
 
 def _story(*, at: int, after: bool) -> tuple[dict[str, Any], int]:

@@ -17,6 +17,8 @@ from tools.local.referee_orders import Trouble
 pytestmark = pytest.mark.real
 
 HASTY = ec2_calls.Patience(call_seconds=1.0, attempts=3, pause_seconds=0.02)
+BOUND_SECONDS = 10
+"""A call ends within this on however busy a machine, if it is bounded at all."""
 GROUPS, SET = "DescribeAutoScalingGroups", "SetDesiredCapacity"
 Test = Callable[[real.RealWorld], Coroutine[Any, Any, None]]
 
@@ -60,8 +62,9 @@ def test_in_lasting_trouble_a_reading_ends_with_an_error_and_the_view_keeps_the_
         await world.add(worlds.spec("second"))
         before = referee.calls[GROUPS]
         referee.orders.add(trouble, GROUPS, times=None)
-        with pytest.raises(port.CloudError) as caught:
-            await seen.refresh()
+        async with asyncio.timeout(HASTY.attempts * BOUND_SECONDS):
+            with pytest.raises(port.CloudError) as caught:
+                await seen.refresh()
         assert caught.value.reason in {port.Reason.THROTTLED, port.Reason.UNREACHABLE}
         assert referee.calls[GROUPS] - before == HASTY.attempts
         assert seen.reading is whole
