@@ -7,7 +7,7 @@ machine ends.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -18,7 +18,7 @@ from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.resting import Resting
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import events, kinds, listing, objects, port, store
+from autoscaler.kube import events, listing, objects, port, store
 
 log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0
@@ -87,17 +87,10 @@ class Departures:
         return choice.wake_at
 
     async def _end_useless(self, each: replacing.Replacement) -> None:
-        seen = self._clouds.of(each.group)
-        if seen is None or not self._footing.may_act(f"end {each.instance} of {each.group}: {each.reason}"):
-            return
-        outcome = await seen.view.terminate(each.group, each.instance, decrement=each.decrement)
-        self._resting.note(each.instance, is_done=outcome.verdict is not cloud.Verdict.NOT_DONE)
-        self._clouds.hurry()
-        error = outcome.error.message if outcome.error else None
-        log.warning(
-            "useless_machine_ended", instance=each.instance, reason=each.reason, verdict=outcome.verdict, error=error
-        )
-        self._tell_pool(each)
+        ended = await self._terminate(each)
+        if ended is not None:
+            log.warning("useless_machine_ended", **ended)
+            self._tell_pool(each)
 
     def _tell_pool(self, each: replacing.Replacement) -> None:
         pool = self._pools.get(objects.Key("", each.key.pool))
@@ -163,20 +156,23 @@ class Departures:
         except port.KubeError as unread:
             log.warning("node_not_looked_at", node=each.node.name, error=str(unread))
             return
-        seen = self._clouds.of(each.group)
-        if seen is None or not self._footing.may_act(f"end {each.instance} of {each.group}"):
-            return
-        outcome = await seen.view.terminate(each.group, each.instance, decrement=each.decrement)
-        self._resting.note(each.instance, is_done=outcome.verdict is not cloud.Verdict.NOT_DONE)
-        self._clouds.hurry()
-        error = outcome.error.message if outcome.error else None
-        log.info("machine_ended", node=each.node.name, instance=each.instance, verdict=outcome.verdict, error=error)
+        ended = await self._terminate(each)
+        if ended is not None:
+            log.info("machine_ended", node=each.node.name, **ended)
 
     async def _has_work(self, provider_id: str) -> bool:
         """Tell whether anything works on a machine, whatever nodes it has."""
         names = [node.meta.key.name for node in self._nodes if node.provider_id == provider_id]
-        return any([await self._works_on(name) for name in names])
+        found = [await listing.pods_on(self._footing.api, name) for name in names]
+        return any(work.is_work(pod) for pods in found for pod in pods)
 
-    async def _works_on(self, node: str) -> bool:
-        query = {"fieldSelector": f"spec.nodeName={node}"}
-        return any(map(work.is_work, await listing.read(self._footing.api, kinds.PODS, objects.pod, query=query)))
+    async def _terminate(self, each: removal.Removal | replacing.Replacement) -> dict[str, Any] | None:
+        """End a machine, and leave it for a moment if that was not done; return what to log. None: we may not act."""
+        seen = self._clouds.of(each.group)
+        if seen is None or not self._footing.may_act(f"end {each.instance} of {each.group}: {each.reason}"):
+            return None
+        outcome = await seen.view.terminate(each.group, each.instance, decrement=each.decrement)
+        self._resting.note(each.instance, is_done=outcome.verdict is not cloud.Verdict.NOT_DONE)
+        self._clouds.hurry()
+        error = outcome.error.message if outcome.error else None
+        return {"instance": each.instance, "reason": each.reason, "verdict": outcome.verdict, "error": error}

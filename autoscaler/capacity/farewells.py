@@ -138,12 +138,9 @@ class Farewells:
 
     async def _is_empty(self, left: leaving.Remainder, snapshot: Snapshot) -> bool:
         """Ask the API server itself whether nothing that is waited for runs on these nodes."""
-        found = await asyncio.gather(*(self._pods_on(node.meta.key.name) for node in left.nodes))
+        api = self._footing.api
+        found = await asyncio.gather(*(listing.pods_on(api, node.meta.key.name) for node in left.nodes))
         return not any(leaving.is_waited_for(pod, snapshot) for pods in found for pod in pods)
-
-    async def _pods_on(self, node: str) -> list[objects.Pod]:
-        query = {"fieldSelector": f"spec.nodeName={node}"}
-        return await listing.read(self._footing.api, kinds.PODS, objects.pod, query=query)
 
     async def _set_finalizers(self, pool: Pool, finalizers: list[str]) -> None:
         changes = {"metadata": {"finalizers": finalizers or None}}

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from autoscaler.kube import kinds, port, wire
+from autoscaler.kube import kinds, objects, port, wire
 
 PAGE: Final = 500
 T = TypeVar("T")
@@ -32,3 +32,8 @@ async def read(
         if not page.metadata.continue_:
             return found
         asked = {**asked, "continue": page.metadata.continue_}
+
+
+async def pods_on(api: port.Api, node: str) -> list[objects.Pod]:
+    """Read the pods of a node as the API server itself knows them now."""
+    return await read(api, kinds.PODS, objects.pod, query={"fieldSelector": f"spec.nodeName={node}"})
