@@ -1,4 +1,4 @@
-"""What a controller is, and what it stands on. Controllers know this module and not the runtime above them."""
+"""What a controller is, and what it is given. Controllers know this module and not the runtime above them."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -74,8 +74,8 @@ Measure = Callable[[], Iterable[Metric]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Footing:
-    """What a controller stands on."""
+class ControllerContext:
+    """What the runtime gives a controller."""
 
     clock: clock.Clock
     identity: str
@@ -106,4 +106,4 @@ class Footing:
     """Have numbers gathered whenever metrics are asked for."""
 
 
-Build = Callable[[Footing], Controller]
+Build = Callable[[ControllerContext], Controller]

@@ -35,16 +35,16 @@ class Stage(StrEnum):
 class DrainObject:
     """A source that follows the drain object for one part of the runtime, and wakes it when the stage changes."""
 
-    def __init__(self, footing: control.Footing, part: str) -> None:
+    def __init__(self, context: control.ControllerContext, part: str) -> None:
         self.stage = Stage.STAYING
         self.since: float | None = None
         """When its deletion was asked for."""
-        self._footing = footing
+        self._context = context
         self._finalizer = keys.part_finalizer(part)
         self._found: objects.Simple | None = None
         self._is_known = False
         self._has_led = False
-        footing.feed(self)
+        context.feed(self)
 
     async def run(self) -> None:
         """Look again and again."""
@@ -66,17 +66,17 @@ class DrainObject:
     async def _follow(self) -> None:
         try:
             await self._look()
-            self._has_led = self._has_led or self._footing.held_back() is None
-            if self.stage is Stage.STAYING and self._footing.held_back() is None:
+            self._has_led = self._has_led or self._context.held_back() is None
+            if self.stage is Stage.STAYING and self._context.held_back() is None:
                 await self._hold()
         except (port.KubeError, writer.FencedError) as error:
             log.info("drain_object_not_followed", error=str(error))
 
     async def _look(self) -> None:
-        key = objects.Key(self._footing.namespace, names.DRAIN_OBJECT)
+        key = objects.Key(self._context.namespace, names.DRAIN_OBJECT)
         request = port.Request(method="GET", path=kinds.CONFIG_MAPS.path(key.name, key.namespace))
         try:
-            self._note(objects.simple(port.required(await self._footing.api.send(request))), key)
+            self._note(objects.simple(port.required(await self._context.api.send(request))), key)
         except port.NotFoundError:
             self._note(None, key)
         except port.ApiError as error:
@@ -96,10 +96,10 @@ class DrainObject:
         if stage is not Stage.LEFT:
             self.since = found.meta.deleted_at if found is not None else None
         elif self.since is None:  # it went too fast for us to see it going
-            self.since = self._footing.clock.now()
+            self.since = self._context.clock.now()
         if changed:
             log.info("drain_object_seen", stage=stage)
-            self._footing.wake(kinds.CONFIG_MAPS.kind, key)
+            self._context.wake(kinds.CONFIG_MAPS.kind, key)
 
     async def _hold(self) -> None:
         """Keep the object from going before this part has left."""
@@ -112,4 +112,4 @@ class DrainObject:
         target: writer.Target[objects.Simple] = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
         changes = {"metadata": {"finalizers": finalizers or None}}
         only_if = writer.Precondition.of(self._found)
-        await self._footing.writer.patch(target, self._found.meta.key, changes, only_if=only_if)
+        await self._context.writer.patch(target, self._found.meta.key, changes, only_if=only_if)

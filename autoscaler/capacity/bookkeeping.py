@@ -23,10 +23,10 @@ Record = objects.Custom[resources.Instance]
 class Bookkeeper:
     """Writes Instance objects."""
 
-    def __init__(self, footing: control.Footing, known: clouds.Clouds) -> None:
-        self._footing = footing
+    def __init__(self, context: control.ControllerContext, known: clouds.Clouds) -> None:
+        self._context = context
         self._clouds = known
-        self._table: store.Table[Record] = footing.watch(INSTANCES, objects.custom(resources.Instance))
+        self._table: store.Table[Record] = context.watch(INSTANCES, objects.custom(resources.Instance))
         self._target = writer.Target(resource=INSTANCES, decode=objects.custom(resources.Instance), table=self._table)
         self._is_first = True
         self.durations: dict[accounting.ScopePool, accounting.Durations] = {}
@@ -54,10 +54,10 @@ class Bookkeeper:
             accounts=frozenset(self._clouds.seen),
             ends=self._clouds.ends(),
             listed_before=self._clouds.listed_before(),
-            unwatched_since=self._footing.vacant_since() if self._is_first else None,
+            unwatched_since=self._context.vacant_since() if self._is_first else None,
             prices=snapshot.prices,
         )
-        plan: lives.Plan = await self._footing.plan(lives.decide, sight)
+        plan: lives.Plan = await self._context.plan(lives.decide, sight)
         self._clouds.ask({question.instance: question.group for question in plan.questions})
         written = await asyncio.gather(
             *(self._create(each) for each in plan.creates), *(self._change(each) for each in plan.changes)
@@ -66,7 +66,7 @@ class Bookkeeper:
 
     async def _create(self, create: lives.Create) -> bool:
         try:
-            await self._footing.writer.create(self._target, create.manifest())
+            await self._context.writer.create(self._target, create.manifest())
         except port.AlreadyExistsError:
             return True
         except port.KubeError as error:
@@ -77,7 +77,7 @@ class Bookkeeper:
     async def _change(self, change: lives.Change) -> bool:
         only_if = writer.Precondition(uid=change.uid, resource_version=change.resource_version)
         try:
-            await self._footing.writer.patch(
+            await self._context.writer.patch(
                 self._target,
                 objects.Key("", change.name),
                 {"status": change.patch()},

@@ -41,10 +41,10 @@ Open = Callable[[str, ProviderAccountSpec], Awaitable[cloud.Cloud]]
 class Clouds:
     """All accounts."""
 
-    def __init__(self, footing: control.Footing, open_cloud: Open) -> None:
-        self._footing = footing
+    def __init__(self, context: control.ControllerContext, open_cloud: Open) -> None:
+        self._context = context
         self._open = open_cloud
-        self._accounts: store.Table[Account] = footing.watch(ACCOUNTS, objects.custom(ProviderAccount))
+        self._accounts: store.Table[Account] = context.watch(ACCOUNTS, objects.custom(ProviderAccount))
         self._seen: dict[str, sightings.Seen] = {}
         self._owners: dict[cloud.GroupName, str] = {}
         """Which account told of each group last."""
@@ -54,7 +54,7 @@ class Clouds:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.broken: dict[str, str] = {}
         """Accounts that cannot be used, and why."""
-        footing.feed(self)
+        context.feed(self)
 
     @property
     def seen(self) -> Mapping[str, sightings.Seen]:
@@ -95,7 +95,7 @@ class Clouds:
 
     def outages(self) -> dict[str, str]:
         """Return the accounts that have not answered for a while, and what came instead."""
-        latest = self._footing.clock.monotonic() - OUTAGE_SECONDS
+        latest = self._context.clock.monotonic() - OUTAGE_SECONDS
         return {
             name: seen.problem or ""
             for name, seen in self._seen.items()
@@ -173,12 +173,12 @@ class Clouds:
     def read_now(self) -> None:
         """Read all accounts at once: a group has changed."""
         for seen in self._seen.values():
-            seen.due_at = self._footing.clock.monotonic()
+            seen.due_at = self._context.clock.monotonic()
 
     def hurry(self) -> None:
         """Read all accounts soon: something has changed in them."""
         for seen in self._seen.values():
-            seen.due_at = min(seen.due_at, self._footing.clock.monotonic() + BUSY_SECONDS)
+            seen.due_at = min(seen.due_at, self._context.clock.monotonic() + BUSY_SECONDS)
 
     # The source
 
@@ -186,7 +186,7 @@ class Clouds:
         """Follow the accounts, and read each in its own time."""
         try:
             while True:
-                if self._footing.held_back() is None:
+                if self._context.held_back() is None:
                     await self._follow()
                     self._start_readings()
                 await asyncio.sleep(CHECK_SECONDS)
@@ -205,14 +205,14 @@ class Clouds:
             await self._drop(name)
         self.broken = {name: why for name, why in self.broken.items() if name in wanted}
         for name, spec in wanted.items():
-            if name not in self._seen and self._footing.clock.monotonic() >= self._reopen_at.get(name, 0.0):
+            if name not in self._seen and self._context.clock.monotonic() >= self._reopen_at.get(name, 0.0):
                 await self._add(name, spec)
 
     async def _add(self, name: str, spec: ProviderAccountSpec) -> None:
         try:
             opened = await self._open(name, spec)
         except cloud.CloudError as error:
-            self._reopen_at[name] = self._footing.clock.monotonic() + REOPEN_SECONDS
+            self._reopen_at[name] = self._context.clock.monotonic() + REOPEN_SECONDS
             if self.broken.get(name) != error.message:
                 log.warning("account_unusable", account=name, reason=error.reason, error=error.message)
             self.broken[name] = error.message
@@ -220,7 +220,7 @@ class Clouds:
         self.broken.pop(name, None)
         source = opened if isinstance(opened, catalogue.Source) else None
         self._seen[name] = sightings.Seen(
-            spec=spec, view=view.View(opened, self._footing.clock), types=catalogue.Catalogue(source)
+            spec=spec, view=view.View(opened, self._context.clock), types=catalogue.Catalogue(source)
         )
 
     async def _reopen(self, name: str, seen: sightings.Seen) -> None:
@@ -241,7 +241,7 @@ class Clouds:
         await self._seen.pop(name).view.cloud.aclose()
 
     def _start_readings(self) -> None:
-        now = self._footing.clock.monotonic()
+        now = self._context.clock.monotonic()
         for name, seen in self._seen.items():
             task = self._tasks.get(name)
             if now >= seen.due_at and (task is None or task.done()):
@@ -258,9 +258,9 @@ class Clouds:
         except Exception as error:
             log.exception("account_not_understood", account=name)
             changed, pause = self._failed(name, seen, f"its answer could not be used ({type(error).__name__})")
-        seen.due_at = self._footing.clock.monotonic() + pause
+        seen.due_at = self._context.clock.monotonic() + pause
         if changed:
-            self._footing.wake(KIND, objects.Key("", name))
+            self._context.wake(KIND, objects.Key("", name))
         with contextlib.suppress(KeyError):
             self._tasks.pop(name)
 
@@ -270,7 +270,7 @@ class Clouds:
         reading = await seen.view.refresh()
         seen.listed_before = before.read_at if before is not None else None
         await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
-        is_answered = await sightings.ask_lives(seen, reading, self._questions, self._footing.clock.now())
+        is_answered = await sightings.ask_lives(seen, reading, self._questions, self._context.clock.now())
         await sightings.ask_templates(seen, reading)
         recovered = seen.problem is not None
         seen.problem, seen.failures, seen.failing_since, seen.is_out = None, 0, None, False
@@ -286,6 +286,6 @@ class Clouds:
         pause = min(last, first * 2.0 ** min(seen.failures, 10))
         seen.failures += 1
         if seen.failing_since is None:
-            seen.failing_since = self._footing.clock.monotonic()
+            seen.failing_since = self._context.clock.monotonic()
         was_out, seen.is_out = seen.is_out, name in self.outages()
         return changed or seen.is_out is not was_out, pause

@@ -61,7 +61,7 @@ class Controller:
 
     def __init__(
         self,
-        footing: control.Footing,
+        context: control.ControllerContext,
         *,
         open_cloud: clouds.Open,
         ceilings: Ceilings | None = None,
@@ -69,36 +69,36 @@ class Controller:
         prices: Prices | None = None,
         open_news: interruptions.Open | None = None,
     ) -> None:
-        self._footing = footing
+        self._context = context
         self._ceilings = ceilings or Ceilings()
         self._policy = policy or model.Policy()
         self._prices = prices or Prices()
-        self._pods: store.Table[objects.Pod] = footing.watch(kinds.PODS, objects.pod)
-        self._nodes: store.Table[objects.Node] = footing.watch(kinds.NODES, objects.node)
-        self._namespaces: store.Table[objects.Simple] = footing.watch(kinds.NAMESPACES, objects.simple)
-        self._pools = footing.watch(POOLS, objects.custom(resources.InstancePool))
-        self._scopes = footing.watch(SCOPES, objects.custom(resources.Scope))
-        self._daemons: store.Table[daemons.DaemonSet] = footing.watch(kinds.DAEMON_SETS, daemons.decode)
-        self._volumes: store.Table[volumes.Volume] = footing.watch(kinds.VOLUMES, volumes.volume)
-        self._claims: store.Table[volumes.Claim] = footing.watch(kinds.CLAIMS, volumes.claim)
-        self._clouds = clouds.Clouds(footing, open_cloud)
-        self._books = bookkeeping.Bookkeeper(footing, self._clouds)
-        self._news = interruptions.News(footing, self._clouds, open_news) if open_news is not None else None
-        self._resting = resting.Resting(footing.clock)
+        self._pods: store.Table[objects.Pod] = context.watch(kinds.PODS, objects.pod)
+        self._nodes: store.Table[objects.Node] = context.watch(kinds.NODES, objects.node)
+        self._namespaces: store.Table[objects.Simple] = context.watch(kinds.NAMESPACES, objects.simple)
+        self._pools = context.watch(POOLS, objects.custom(resources.InstancePool))
+        self._scopes = context.watch(SCOPES, objects.custom(resources.Scope))
+        self._daemons: store.Table[daemons.DaemonSet] = context.watch(kinds.DAEMON_SETS, daemons.decode)
+        self._volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
+        self._claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
+        self._clouds = clouds.Clouds(context, open_cloud)
+        self._books = bookkeeping.Bookkeeper(context, self._clouds)
+        self._news = interruptions.News(context, self._clouds, open_news) if open_news is not None else None
+        self._resting = resting.Resting(context.clock)
         self._departures = departures.Departures(
-            footing, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, resting=self._resting
+            context, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, resting=self._resting
         )
-        self._reservations = reservations.Reservations(footing, nodes=self._nodes, pods=self._pods)
+        self._reservations = reservations.Reservations(context, nodes=self._nodes, pods=self._pods)
         self._renewer = renewer.Renewer()
-        self._publisher = publisher.Publisher(footing, pools=self._pools, scopes=self._scopes, known=self._clouds)
-        self._opener = opening.Opener(footing, self._pods)
-        self._foreign = foreign.Foreign(footing)
-        self._farewells = farewells.Farewells(footing, pools=self._pools, nodes=self._nodes, pods=self._pods)
+        self._publisher = publisher.Publisher(context, pools=self._pools, scopes=self._scopes, known=self._clouds)
+        self._opener = opening.Opener(context, self._pods)
+        self._foreign = foreign.Foreign(context)
+        self._farewells = farewells.Farewells(context, pools=self._pools, nodes=self._nodes, pods=self._pods)
         self._wake_at: float | None = None
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
         self._experience: dict[experience.Waiting, experience.Experience] = {}
         self._learned: learning.Known = {}
-        self._shortages = shortages.Shortages(footing, self._clouds, self._set_desired, self._resting)
+        self._shortages = shortages.Shortages(context, self._clouds, self._set_desired, self._resting)
         self._launched: deque[float] = deque()
         self._told: dict[str, str] = {}
 
@@ -131,7 +131,7 @@ class Controller:
         is_settled = await self._reservations.settle()
         is_kept = await self._books.keep(self._snapshot()) and is_settled
         snapshot = self._snapshot()
-        plan: decide.Plan = await self._footing.plan(decide.decide, snapshot, self._policy)
+        plan: decide.Plan = await self._context.plan(decide.decide, snapshot, self._policy)
         self._learn(snapshot, plan)
         is_kept = await self._reservations.reserve(snapshot, plan.landed) and is_kept
         renewal = self._renewer.choose(snapshot, plan)
@@ -140,7 +140,7 @@ class Controller:
         self._tell(plan, landed)
         opened = await self._opener.open(plan.openings)
         await self._publisher.publish(self._snapshot(), plan)
-        now = self._footing.clock.now()
+        now = self._context.clock.now()
         wakes = [availability.next_end(self._shortages.known, now), experience.next_lesson(self._experience, now)]
         wakes.append(accounting.month_end(now))  # what a month may take begins anew
         wakes += [renewal.wake_at, plan.wake_at, opened]
@@ -156,10 +156,10 @@ class Controller:
 
     def _snapshot(self) -> Snapshot:
         nodes = self._nodes.snapshot()
-        while self._launched and self._launched[0] < self._footing.clock.monotonic() - LAUNCH_WINDOW_SECONDS:
+        while self._launched and self._launched[0] < self._context.clock.monotonic() - LAUNCH_WINDOW_SECONDS:
             self._launched.popleft()
         return Snapshot(
-            now=self._footing.clock.now(),
+            now=self._context.clock.now(),
             pods=self._reservations.pods(),
             nodes=nodes,
             by_provider=supply.by_provider(nodes.values()),
@@ -189,7 +189,7 @@ class Controller:
             leaving=self._farewells.who(),
             dissolving=self._farewells.is_dissolving,
             closing=self._farewells.is_closing,
-            home=self._footing.namespace,
+            home=self._context.namespace,
         )
 
     def _learn(self, snapshot: Snapshot, plan: decide.Plan) -> None:
@@ -236,13 +236,13 @@ class Controller:
             return False  # the plan is made again soon
         if not await self._set_desired(group, launch.after):
             return False
-        self._launched.extend([self._footing.clock.monotonic()] * (launch.after - launch.before))
+        self._launched.extend([self._context.clock.monotonic()] * (launch.after - launch.before))
         return True
 
     async def _set_desired(self, group: cloud.NodeGroup, desired: int) -> bool:
         seen = self._clouds.of(group.name)
         what = f"set desired of {group.name} from {group.desired} to {desired}"
-        if seen is None or not self._footing.may_act(what):
+        if seen is None or not self._context.may_act(what):
             return False
         outcome = await seen.view.set_desired(group.name, desired)
         self._clouds.hurry()
@@ -279,7 +279,7 @@ class Controller:
         for pod in pods[:EVENTS_MAX]:
             if self._told.get(pod.meta.uid) != reason:
                 regarding = events.Regarding(resource=kinds.PODS, key=pod.meta.key, uid=pod.meta.uid)
-                self._footing.recorder.record(
+                self._context.recorder.record(
                     events.Event(regarding=regarding, type=kind, reason=reason, message=message)
                 )
         return {pod.meta.uid: reason for pod in pods}

@@ -38,7 +38,7 @@ class Departures:
 
     def __init__(
         self,
-        footing: control.Footing,
+        context: control.ControllerContext,
         *,
         known: clouds.Clouds,
         nodes: store.Table[objects.Node],
@@ -46,12 +46,12 @@ class Departures:
         pools: store.Table[objects.Custom[InstancePool]],
         resting: Resting,
     ) -> None:
-        self._footing = footing
+        self._context = context
         self._resting = resting
         self._clouds = known
         self._nodes = nodes
         self._pools = pools
-        self._drainer = draining.Drainer(footing, nodes=nodes, pods=pods)
+        self._drainer = draining.Drainer(context, nodes=nodes, pods=pods)
         self._away = 0
         self._idle: dict[str, float] = {}
         self._nodeless: dict[str, float] = {}
@@ -97,7 +97,7 @@ class Departures:
         if pool is not None:
             regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
             message = f"a machine of {each.group} was ended: {each.reason}"
-            self._footing.recorder.record(
+            self._context.recorder.record(
                 events.Event(regarding=regarding, type=events.EventType.WARNING, reason=each.reason, message=message)
             )
 
@@ -119,12 +119,12 @@ class Departures:
                 await self._mark(each)
         due = [each for name, each in chosen.items() if self._settled(name) and not self._resting.holds(each.instance)]
         await asyncio.gather(*(self._end(each) for each in due))
-        ago = self._footing.clock.monotonic() - self._footing.clock.now()
+        ago = self._context.clock.monotonic() - self._context.clock.now()
         settled = [at + SETTLE_SECONDS - ago for name, at in self._marked.items() if not self._settled(name)]
         return min((at for at in (choice.wake_at, *settled) if at is not None), default=None)
 
     def _settled(self, name: str) -> bool:
-        return self._footing.clock.monotonic() >= self._marked.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS
+        return self._context.clock.monotonic() >= self._marked.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS
 
     async def _spare(self, going: set[str], members: set[str]) -> None:
         """Take our mark off nodes that are not to go: a pod came, they are needed, or who marked them is gone.
@@ -144,7 +144,7 @@ class Departures:
         if node is None or node.meta.uid != each.node_uid:
             return
         await self._drainer.mark(node, each.reason)
-        self._marked[each.node.name] = self._footing.clock.monotonic()
+        self._marked[each.node.name] = self._context.clock.monotonic()
         log.info("node_marked", node=each.node.name, reason=each.reason, idle_since=each.idle_since)
 
     async def _end(self, each: removal.Removal) -> None:
@@ -163,13 +163,13 @@ class Departures:
     async def _has_work(self, provider_id: str) -> bool:
         """Tell whether anything works on a machine, whatever nodes it has."""
         names = [node.meta.key.name for node in self._nodes if node.provider_id == provider_id]
-        found = [await listing.pods_on(self._footing.api, name) for name in names]
+        found = [await listing.pods_on(self._context.api, name) for name in names]
         return any(work.is_work(pod) for pods in found for pod in pods)
 
     async def _terminate(self, each: removal.Removal | replacing.Replacement) -> dict[str, Any] | None:
         """End a machine, and leave it for a moment if that was not done; return what to log. None: we may not act."""
         seen = self._clouds.of(each.group)
-        if seen is None or not self._footing.may_act(f"end {each.instance} of {each.group}: {each.reason}"):
+        if seen is None or not self._context.may_act(f"end {each.instance} of {each.group}: {each.reason}"):
             return None
         outcome = await seen.view.terminate(each.group, each.instance, decrement=each.decrement)
         self._resting.note(each.instance, is_done=outcome.verdict is not cloud.Verdict.NOT_DONE)

@@ -27,20 +27,20 @@ class Drainer:
     """Empties nodes."""
 
     def __init__(
-        self, footing: control.Footing, *, nodes: store.Table[objects.Node], pods: store.Table[objects.Pod]
+        self, context: control.ControllerContext, *, nodes: store.Table[objects.Node], pods: store.Table[objects.Pod]
     ) -> None:
-        self._footing = footing
+        self._context = context
         self._nodes = nodes
         self._pods = pods
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
-        self._resting = resting.Resting(footing.clock)
+        self._resting = resting.Resting(context.clock)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def drain(self, drains: Collection[Drain]) -> float | None:
         """Mark nodes and ask their pods to leave; return when to ask those again that could not."""
         by_node = supply.pods_by_node(self._pods) if drains else {}
         emptied = await asyncio.gather(*(self._empty(drain, by_node.get(drain.node.name, ())) for drain in drains))
-        return None if all(emptied) else self._footing.clock.now() + AGAIN_SECONDS
+        return None if all(emptied) else self._context.clock.now() + AGAIN_SECONDS
 
     async def _empty(self, drain: Drain, pods: Iterable[objects.Pod]) -> bool:
         """Mark a node and ask its pods to leave; False if some must be asked again."""
@@ -74,7 +74,7 @@ class Drainer:
     async def _set_taints(self, node: objects.Node, taints: Iterable[objects.NodeTaint]) -> None:
         changes = {"spec": {"taints": [_taint(taint) for taint in taints] or None}}
         try:
-            await self._footing.writer.patch(self._target, node.meta.key, changes, only_if=writer.Precondition.of(node))
+            await self._context.writer.patch(self._target, node.meta.key, changes, only_if=writer.Precondition.of(node))
         except port.KubeError as error:  # it changed or is gone, and that wakes us; or the next cycle tries again
             log.info("node_not_marked", node=node.meta.key.name, error=str(error))
 
@@ -83,7 +83,7 @@ class Drainer:
         if pod.meta.annotations.get(objects.SAFE_TO_EVICT) == "false":
             return True
         try:
-            await self._footing.writer.evict(pod.meta.key, only_if=writer.Precondition(uid=pod.meta.uid))
+            await self._context.writer.evict(pod.meta.key, only_if=writer.Precondition(uid=pod.meta.uid))
         except port.TooManyRequestsError:
             return False  # a disruption budget holds it
         except (port.NotFoundError, port.ConflictError):

@@ -38,17 +38,17 @@ class Farewells:
 
     def __init__(
         self,
-        footing: control.Footing,
+        context: control.ControllerContext,
         *,
         pools: store.Table[Pool],
         nodes: store.Table[objects.Node],
         pods: store.Table[objects.Pod],
     ) -> None:
-        self._footing = footing
+        self._context = context
         self._pools = pools
         self._nodes = nodes
         self._pods = pods
-        self._object = drain_object.DrainObject(footing, permissions.CAPACITY)
+        self._object = drain_object.DrainObject(context, permissions.CAPACITY)
         self._target = writer.Target(resource=POOLS, decode=objects.custom(InstancePool), table=pools)
         self._empty_since: dict[str, float] = {}
         """Pools whose nodes are empty, and since when by the clock that never goes back."""
@@ -98,7 +98,7 @@ class Farewells:
             return await step
         except port.KubeError as error:  # something changed meanwhile, is refused, or cannot be reached
             log.info("farewell_not_said", error=str(error))
-            return self._footing.clock.now() + again_seconds
+            return self._context.clock.now() + again_seconds
 
     # Pools
 
@@ -118,13 +118,13 @@ class Farewells:
         settled_at = self._settles(name, left)
         if settled_at is None:
             return left.wake_at
-        ago = self._footing.clock.monotonic() - self._footing.clock.now()
-        if left.nodes and self._footing.clock.monotonic() < settled_at - TICK_SECONDS:
+        ago = self._context.clock.monotonic() - self._context.clock.now()
+        if left.nodes and self._context.clock.monotonic() < settled_at - TICK_SECONDS:
             return settled_at - ago
         if pool.meta.deleted_at is None or keys.FINALIZER not in pool.meta.finalizers:
             return None  # it goes with all others
         if not await self._is_empty(left, snapshot):
-            return self._footing.clock.now() + AGAIN_SECONDS
+            return self._context.clock.now() + AGAIN_SECONDS
         await self._set_finalizers(pool, [each for each in pool.meta.finalizers if each != keys.FINALIZER])
         log.info("pool_let_go", pool=name, since=left.since)
         return None
@@ -134,18 +134,18 @@ class Farewells:
         if not left.is_empty:
             self._empty_since.pop(name, None)
             return None
-        return self._empty_since.setdefault(name, self._footing.clock.monotonic()) + SETTLE_SECONDS
+        return self._empty_since.setdefault(name, self._context.clock.monotonic()) + SETTLE_SECONDS
 
     async def _is_empty(self, left: leaving.Remainder, snapshot: Snapshot) -> bool:
         """Ask the API server itself whether nothing that is waited for runs on these nodes."""
-        api = self._footing.api
+        api = self._context.api
         found = await asyncio.gather(*(listing.pods_on(api, node.meta.key.name) for node in left.nodes))
         return not any(leaving.is_waited_for(pod, snapshot) for pods in found for pod in pods)
 
     async def _set_finalizers(self, pool: Pool, finalizers: list[str]) -> None:
         changes = {"metadata": {"finalizers": finalizers or None}}
         only_if = writer.Precondition.of(pool)
-        await self._footing.writer.patch(self._target, pool.meta.key, changes, only_if=only_if)
+        await self._context.writer.patch(self._target, pool.meta.key, changes, only_if=only_if)
 
     # The whole stack
 
@@ -154,7 +154,7 @@ class Farewells:
         if not await self._is_over(snapshot):
             self._closing_since = None
             return None
-        clock = self._footing.clock
+        clock = self._context.clock
         if self._closing_since is None:
             self._closing_since = clock.monotonic()
         closed_at = self._closing_since + CLOSING_SECONDS
@@ -168,21 +168,21 @@ class Farewells:
         for name in snapshot.leaving:
             left = leaving.remainder(snapshot, name)
             settled_at = self._empty_since.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS
-            is_settled = not left.nodes or self._footing.clock.monotonic() >= settled_at
+            is_settled = not left.nodes or self._context.clock.monotonic() >= settled_at
             if not left.is_empty or not is_settled or not await self._is_empty(left, snapshot):
                 return False
         return True
 
     async def _dissolve(self) -> float | None:
         """Take all of ours off what stays in the cluster, then let the drain object go."""
-        held = await listing.read(self._footing.api, POOLS, objects.simple)  # those that make no sense to us, too
+        held = await listing.read(self._context.api, POOLS, objects.simple)  # those that make no sense to us, too
         found = [(POOLS, pool.meta, _held(pool.meta)) for pool in held]
         found += [(kinds.NODES, node.meta, _marked(node)) for node in self._nodes]
         found += [(kinds.PODS, pod.meta, _gated(pod)) for pod in self._pods]
         changed = [(resource, meta, changes) for resource, meta, each in found if (changes := traces.without(each))]
         cleared = [await self._clear(resource, meta, changes) for resource, meta, changes in changed]
         if not all(cleared):
-            return self._footing.clock.now() + AGAIN_SECONDS
+            return self._context.clock.now() + AGAIN_SECONDS
         await self._object.let_go()
         self._is_dissolved = True
         log.info("stack_left", cleared=len(cleared))
@@ -193,7 +193,7 @@ class Farewells:
         target: writer.Target[objects.Simple] = writer.Target(resource=resource, decode=objects.simple)
         only_if = writer.Precondition(uid=meta.uid, resource_version=meta.resource_version)
         try:
-            await self._footing.writer.patch(target, meta.key, changes, only_if=only_if)
+            await self._context.writer.patch(target, meta.key, changes, only_if=only_if)
         except port.NotFoundError:
             return True
         except port.KubeError as error:
@@ -212,7 +212,7 @@ class Farewells:
         self._told[pool.meta.uid] = reason
         kind = events.EventType.WARNING if reason is leaving.Reason.OVERDUE else events.EventType.NORMAL
         regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
-        self._footing.recorder.record(events.Event(regarding=regarding, type=kind, reason=reason, message=str(left)))
+        self._context.recorder.record(events.Event(regarding=regarding, type=kind, reason=reason, message=str(left)))
         log.info("pool_leaving", pool=pool.meta.key.name, stage=reason, pods=len(left.pods), since=left.since)
 
 

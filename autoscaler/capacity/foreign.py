@@ -23,19 +23,19 @@ log = structlog.get_logger()
 class Foreign:
     """A source that looks for another scaler, and wakes the controller when that changes."""
 
-    def __init__(self, footing: control.Footing) -> None:
-        self._footing = footing
+    def __init__(self, context: control.ControllerContext) -> None:
+        self._context = context
         self._seen: tuple[datetime | None, float] | None = None
         """When the Lease was last renewed by its holder's clock, and since when by ours it has said so."""
         self.is_known = False
         self.who: str | None = None
         """Who else scales nodes; None if nobody does."""
-        footing.feed(self)
+        context.feed(self)
 
     async def run(self) -> None:
         """Look again and again while we may act."""
         while True:
-            if self._footing.held_back() is None:
+            if self._context.held_back() is None:
                 await self._look_once()
             await asyncio.sleep(LOOK_SECONDS if self.is_known else SOON_SECONDS)
 
@@ -45,18 +45,18 @@ class Foreign:
 
     async def _look_once(self) -> None:
         try:
-            who = await self._look(self._footing.clock.monotonic())
+            who = await self._look(self._context.clock.monotonic())
         except port.KubeError as error:
             log.warning("foreign_scaler_unknown", error=str(error))
             return
         if not self.is_known or who != self.who:
             self.is_known, self.who = True, who
-            self._footing.wake(kinds.LEASES.kind, objects.Key(NAMESPACE, NAME))
+            self._context.wake(kinds.LEASES.kind, objects.Key(NAMESPACE, NAME))
 
     async def _look(self, now: float) -> str | None:
         request = port.Request(method="GET", path=kinds.LEASES.path(NAME, NAMESPACE))
         try:
-            spec = holders.decode(port.required(await self._footing.api.send(request))).spec
+            spec = holders.decode(port.required(await self._context.api.send(request))).spec
         except port.NotFoundError:
             return None
         if not spec.holder_identity or spec.renew_time is None:

@@ -25,18 +25,18 @@ Open = Callable[[], cloud.Interruptions]
 class News:
     """A source of interruptions. Only who acts listens: news are told once."""
 
-    def __init__(self, footing: control.Footing, known: clouds.Clouds, open_news: Open) -> None:
-        self._footing = footing
+    def __init__(self, context: control.ControllerContext, known: clouds.Clouds, open_news: Open) -> None:
+        self._context = context
         self._clouds = known
         self._open = open_news
         self.doomed: dict[cloud.InstanceId, float] = {}
         """Machines that the provider will take away, and since when we know."""
-        footing.feed(self)
+        context.feed(self)
 
     async def run(self) -> None:
         """Listen while we may act."""
         while True:
-            if self._footing.held_back() is not None:
+            if self._context.held_back() is not None:
                 await asyncio.sleep(CHECK_SECONDS)
                 continue
             async with contextlib.aclosing(self._open()) as queue:
@@ -55,17 +55,17 @@ class News:
             async for batch in batches:
                 for event in batch:
                     self._take(event)
-                if self._footing.held_back() is not None:
+                if self._context.held_back() is not None:
                     return
 
     def _take(self, event: cloud.Event) -> None:
-        now = self._footing.clock.now()
+        now = self._context.clock.now()
         self.doomed = {one: at for one, at in self.doomed.items() if now - at < REMEMBERED_SECONDS}
         match event:
             case cloud.SpotInterruption():
                 log.info("interruption_announced", instance=event.instance)
                 self.doomed[event.instance] = now
-                self._footing.wake(clouds.KIND, objects.Key("", event.instance))
+                self._context.wake(clouds.KIND, objects.Key("", event.instance))
             case cloud.LaunchFailed() | cloud.MembersChanged():
                 self._clouds.read_now()
             case cloud.StateChange() | cloud.RebalanceRecommendation() | cloud.MaintenancePlanned():

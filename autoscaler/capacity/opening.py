@@ -23,21 +23,21 @@ AGAIN_SECONDS: Final = 5.0
 class Opener:
     """Opens pods."""
 
-    def __init__(self, footing: control.Footing, pods: store.Table[objects.Pod]) -> None:
-        self._footing = footing
+    def __init__(self, context: control.ControllerContext, pods: store.Table[objects.Pod]) -> None:
+        self._context = context
         self._target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=pods)
 
     async def open(self, openings: Iterable[Opening]) -> float | None:
         """Open pods; return when to try those again that were not."""
         done = await asyncio.gather(*(self._open(each) for each in openings))
-        return None if all(done) else self._footing.clock.now() + AGAIN_SECONDS
+        return None if all(done) else self._context.clock.now() + AGAIN_SECONDS
 
     async def _open(self, opening: Opening) -> bool:
         pod = opening.pod
         gates = [{"name": gate} for gate in pod.gates if gate != keys.PLACEMENT_GATE]
         changes = {"spec": {"schedulingGates": gates or None, "nodeSelector": {keys.ZONE: opening.zone}}}
         try:
-            await self._footing.writer.patch(self._target, pod.meta.key, changes, only_if=writer.Precondition.of(pod))
+            await self._context.writer.patch(self._target, pod.meta.key, changes, only_if=writer.Precondition.of(pod))
         except (port.ConflictError, port.NotFoundError):
             return True  # it changed or is gone, and that wakes us
         except port.KubeError as error:

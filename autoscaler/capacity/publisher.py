@@ -28,13 +28,13 @@ class Publisher:
 
     def __init__(
         self,
-        footing: control.Footing,
+        context: control.ControllerContext,
         *,
         pools: store.Table[objects.Custom[resources.InstancePool]],
         scopes: store.Table[objects.Custom[resources.Scope]],
         known: clouds.Clouds,
     ) -> None:
-        self._footing = footing
+        self._context = context
         self._pools = pools
         self._scopes = scopes
         self._clouds = known
@@ -45,7 +45,7 @@ class Publisher:
         self._scope_target = writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes)
         self._warned: dict[tuple[str, str | None, budgets.Kind], frozenset[budgets.State]] = {}
         self._metrics: tuple[control.Metric, ...] = NOTHING
-        footing.measure(lambda: self._metrics if footing.held_back() is None else NOTHING)
+        context.measure(lambda: self._metrics if context.held_back() is None else NOTHING)
 
     async def publish(self, snapshot: Snapshot, plan: decide.Plan) -> None:
         """Write and tell what has changed."""
@@ -73,7 +73,7 @@ class Publisher:
             return
         only_if = writer.Precondition.of(stored)
         try:
-            await self._footing.writer.patch(
+            await self._context.writer.patch(
                 target, stored.meta.key, {"status": changes}, only_if=only_if, subresource="status"
             )
         except port.KubeError as error:
@@ -94,7 +94,7 @@ class Publisher:
         if pool is None:
             return
         regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
-        self._footing.recorder.record(
+        self._context.recorder.record(
             events.Event(regarding=regarding, type=events.EventType.WARNING, reason=state, message=str(budget))
         )
 

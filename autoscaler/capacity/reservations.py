@@ -32,9 +32,9 @@ class Reservations:
     """Gives machines to pods, one to one."""
 
     def __init__(
-        self, footing: control.Footing, *, nodes: store.Table[objects.Node], pods: store.Table[objects.Pod]
+        self, context: control.ControllerContext, *, nodes: store.Table[objects.Node], pods: store.Table[objects.Pod]
     ) -> None:
-        self._footing = footing
+        self._context = context
         self._nodes = nodes
         self._pods = pods
         self._node_target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
@@ -128,7 +128,7 @@ class Reservations:
         ]
         only_if = writer.Precondition.of(now)
         try:
-            await self._footing.writer.patch(
+            await self._context.writer.patch(
                 self._node_target, node.meta.key, {"spec": {"taints": taints}}, only_if=only_if
             )
         except port.KubeError as error:
@@ -148,7 +148,7 @@ class Reservations:
                 return True  # gone, and that wakes us
             only_if = writer.Precondition(uid=pod.meta.uid, resource_version=int(there["metadata"]["resourceVersion"]))
             changes = {"spec": {"tolerations": [*there["spec"].get("tolerations", ()), own]}}
-            await self._footing.writer.patch(self._pod_target, pod.meta.key, changes, only_if=only_if)
+            await self._context.writer.patch(self._pod_target, pod.meta.key, changes, only_if=only_if)
         except port.KubeError as error:
             log.info("pod_not_let_on", pod=pod.meta.key, error=str(error))
             return False
@@ -157,7 +157,7 @@ class Reservations:
     async def _read(self, pod: objects.Pod) -> dict[str, Any] | None:
         query = {"fieldSelector": f"metadata.name={pod.meta.key.name}"}
         path = kinds.PODS.collection(pod.meta.key.namespace)
-        answer = await self._footing.api.send(port.Request(method="GET", path=path, query=query))
+        answer = await self._context.api.send(port.Request(method="GET", path=path, query=query))
         found = [_PLAIN.decode(item) for item in wire.LISTING.decode(port.required(answer)).items]
         return next((each for each in found if each["metadata"]["uid"] == pod.meta.uid), None)
 
@@ -193,7 +193,7 @@ class Reservations:
             async with (
                 asyncio.timeout(HISTORY_SECONDS),
                 contextlib.aclosing(
-                    self._footing.api.watch(kinds.PODS.collection(pod.meta.key.namespace), query)
+                    self._context.api.watch(kinds.PODS.collection(pod.meta.key.namespace), query)
                 ) as batches,
             ):
                 async for batch in batches:

@@ -23,9 +23,9 @@ class Shortages:
     """Knows which offerings are left alone."""
 
     def __init__(
-        self, footing: control.Footing, known: clouds.Clouds, set_desired: SetDesired, rests: resting.Resting
+        self, context: control.ControllerContext, known: clouds.Clouds, set_desired: SetDesired, rests: resting.Resting
     ) -> None:
-        self._footing = footing
+        self._context = context
         self._resting = rests
         self._clouds = known
         self._set_desired = set_desired
@@ -56,13 +56,13 @@ class Shortages:
         """Leave an offering alone whose machine did not become a node: the next one might not either."""
         if each.reason is replacing.Reason.NEVER_JOINED:
             message = f"{each.instance} did not become a ready node"
-            before, now = self._known.get(each.key), self._footing.clock.now()
+            before, now = self._known.get(each.key), self._context.clock.now()
             self._known[each.key] = availability.note_useless(before, each.reason, message, now)
 
     def note_refused(self, group: cloud.NodeGroup, error: cloud.CloudError | None) -> None:
         """Leave an offering alone that we may not ask for: another one may help; never for long, a person mends it."""
         if error is not None and error.reason in {cloud.Reason.DENIED, cloud.Reason.NOT_FOUND, cloud.Reason.REFUSED}:
-            now = self._footing.clock.now()
+            now = self._context.clock.now()
             self._known[group.key] = availability.note_useless(None, error.reason, error.message, now)
 
     def _note(self, group: cloud.NodeGroup, failure: cloud.Activity, now: float) -> None:

@@ -45,12 +45,14 @@ def _workers(chosen: settings.Settings) -> dict[str, process.Registration]:
     }
 
 
-def _build_workers(chosen: settings.Settings, class_name: str | None, footing: control.Footing) -> workers.Controller:
+def _build_workers(
+    chosen: settings.Settings, class_name: str | None, context: control.ControllerContext
+) -> workers.Controller:
     return workers.Controller(
-        footing,
+        context,
         class_name=class_name,
         namespace=None if chosen.scope is WorkerScope.CLUSTER else chosen.namespace,
-        open_queues=lambda: _open_queues(chosen, footing.api_server),
+        open_queues=lambda: _open_queues(chosen, context.api_server),
     )
 
 
@@ -74,11 +76,11 @@ def _capacity(chosen: settings.Settings) -> dict[str, process.Registration]:
     return {CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, lease_namespace=KUBE_SYSTEM, build=build)}
 
 
-def _build_capacity(chosen: settings.Settings, cluster: str, footing: control.Footing) -> capacity.Controller:
+def _build_capacity(chosen: settings.Settings, cluster: str, context: control.ControllerContext) -> capacity.Controller:
     queue, cores = chosen.interruption_queue, chosen.max_cores
     return capacity.Controller(
-        footing,
-        open_cloud=partial(account_clouds.open_cloud, footing.api, cluster),
+        context,
+        open_cloud=partial(account_clouds.open_cloud, context.api, cluster),
         open_news=partial(interruption_queue.open_queue, queue) if queue is not None else None,
         ceilings=Ceilings(
             nodes=chosen.max_nodes,

@@ -169,11 +169,11 @@ class Process:
 
     def _start(self, name: str, registration: Registration) -> Any:  # noqa: ANN401  # a coroutine
         runner = self._runner(name, registration.lease)
-        return runner.run(registration.build(self._footing(runner, registration.lease)))
+        return runner.run(registration.build(self._context(runner, registration.lease)))
 
     def _start_reporter(self, lease: str) -> Any:  # noqa: ANN401  # a coroutine
         runner = self._runner(f"unreadable {lease}", lease)
-        self._reporters[lease] = unreadable.Reporter(self._footing(runner, lease))
+        self._reporters[lease] = unreadable.Reporter(self._context(runner, lease))
         return runner.run(self._reporters[lease])
 
     def _runner(self, name: str, lease: str) -> loop.Runner:
@@ -182,8 +182,8 @@ class Process:
         self._runners[name] = runner
         return runner
 
-    def _footing(self, runner: loop.Runner, lease: str) -> control.Footing:
-        return control.Footing(
+    def _context(self, runner: loop.Runner, lease: str) -> control.ControllerContext:
+        return control.ControllerContext(
             clock=self._around.clock,
             identity=self._around.identity,
             namespace=self._around.namespace,

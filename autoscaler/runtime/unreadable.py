@@ -21,8 +21,8 @@ MESSAGE_MAX: Final = 1024
 class Reporter:
     """A controller that reports unreadable objects, each once until it or the problem changes."""
 
-    def __init__(self, footing: control.Footing) -> None:
-        self._footing = footing
+    def __init__(self, context: control.ControllerContext) -> None:
+        self._context = context
         self._tables: dict[kinds.ResourceType, store.Table[Any]] = {}
         self._told: dict[str, tuple[int, str]] = {}
 
@@ -30,7 +30,7 @@ class Reporter:
         """Report unreadable objects of this table, if they are of a kind of ours."""
         if resource.group == version.GROUP and resource not in self._tables:
             self._tables[resource] = table
-            table.on_unreadable.append(lambda found: self._footing.wake(resource.kind, found.meta.key))
+            table.on_unreadable.append(lambda found: self._context.wake(resource.kind, found.meta.key))
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Report what was not reported yet."""
@@ -52,15 +52,15 @@ class Reporter:
             "status": "False",
             "reason": REASON,
             "message": message,
-            "lastTransitionTime": clock.to_rfc3339(self._footing.clock.now()),
+            "lastTransitionTime": clock.to_rfc3339(self._context.clock.now()),
         }
         regarding = events.Regarding(resource=resource, key=found.meta.key, uid=found.meta.uid)
-        self._footing.recorder.record(
+        self._context.recorder.record(
             events.Event(regarding=regarding, type=events.EventType.WARNING, reason=REASON, message=message)
         )
         target: writer.Target[objects.Simple] = writer.Target(resource=resource, decode=objects.simple)
         try:
-            await self._footing.writer.patch(
+            await self._context.writer.patch(
                 target,
                 found.meta.key,
                 {"status": {"conditions": [condition]}},

@@ -31,7 +31,7 @@ class Controller:
 
     def __init__(
         self,
-        footing: control.Footing,
+        context: control.ControllerContext,
         *,
         class_name: str | None,
         namespace: str | None,
@@ -39,12 +39,12 @@ class Controller:
         suffix: Callable[[], str] = crew.random_suffix,
     ) -> None:
         """Watch pools and pods of one namespace, or of all (None). Queues are opened when there is a loop to do so."""
-        self._footing = footing
+        self._context = context
         self._class_name = class_name
         self._open_queues = open_queues
         self._suffix = suffix
-        self._pools = footing.watch(POOLS, objects.custom(WorkerPool), namespace)
-        self._pods = footing.watch(kinds.PODS, objects.pod, namespace)
+        self._pools = context.watch(POOLS, objects.custom(WorkerPool), namespace)
+        self._pods = context.watch(kinds.PODS, objects.pod, namespace)
         self._pod_target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=self._pods)
         self._lives: dict[objects.Key, tuple[Life, asyncio.Task[None]]] = {}
         self._by_id: dict[crew.PoolId, Life] = {}
@@ -53,11 +53,11 @@ class Controller:
         self._unfreed: dict[objects.Key, float] = {}
         """Orphans that could not be let go, and when to try again."""
         self._hosts: tuple[asyncio.TaskGroup, Ground] | None = None
-        self._farewell = leaving.Farewell(footing, class_name=class_name, namespace=namespace)
+        self._farewell = leaving.Farewell(context, class_name=class_name, namespace=namespace)
         self._pods.index(crew.by_pool)
         self._pods.listen(self._pod_changed)
-        footing.feed(self)
-        footing.measure(self._measure)
+        context.feed(self)
+        context.measure(self._measure)
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Hand changes of pools to their lives; let go of workers whose pool is gone, and of all when we leave."""
@@ -69,7 +69,7 @@ class Controller:
             self._see(key)
         await self._free_orphans({key for kind, key in dirty if kind == kinds.PODS.kind})
         self._forget_unsure()
-        return self._footing.clock.now() + ORPHAN_SECONDS if self._unfreed else None
+        return self._context.clock.now() + ORPHAN_SECONDS if self._unfreed else None
 
     # The source: it hosts the lives
 
@@ -77,9 +77,9 @@ class Controller:
         """Host the lives, and end them all when we may not act any more."""
         queues = self._open_queues()
         async with contextlib.aclosing(queues), asyncio.TaskGroup() as group:
-            reader = reading.Reader(self._footing.api, self._footing.clock, queues)
+            reader = reading.Reader(self._context.api, self._context.clock, queues)
             ground = Ground(
-                footing=self._footing,
+                context=self._context,
                 pools=self._pools,
                 pods=self._pods,
                 reader=reader,
@@ -91,7 +91,7 @@ class Controller:
             try:
                 while True:
                     await asyncio.sleep(CHECK_SECONDS)
-                    if self._lives and self._footing.held_back() is not None:
+                    if self._lives and self._context.held_back() is not None:
                         await self._dismiss()
             finally:
                 self._hosts = None
@@ -109,7 +109,7 @@ class Controller:
 
     def _wake_all(self) -> None:
         for pool in self._pools:
-            self._footing.wake(POOLS.kind, pool.meta.key)
+            self._context.wake(POOLS.kind, pool.meta.key)
 
     # Lives
 
@@ -139,7 +139,7 @@ class Controller:
         del self._lives[ended.key]
         del self._by_id[identity]
         if self._pools.get(ended.key) is not None:
-            self._footing.wake(POOLS.kind, ended.key)
+            self._context.wake(POOLS.kind, ended.key)
 
     def _pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
         for identity in {each for pod in (old, new) if pod is not None for each in crew.by_pool(pod)}:
@@ -147,14 +147,14 @@ class Controller:
                 self._by_id[identity].poke_pods()
 
     async def _free_orphans(self, changed: set[objects.Key]) -> None:
-        now = self._footing.clock.monotonic()
+        now = self._context.clock.monotonic()
         due = changed | {key for key, at in self._unfreed.items() if at <= now}
         orphans = sorted(key for key in due if self._may_be_orphan(key))
         self._unfreed = {key: at for key, at in self._unfreed.items() if key not in due}
         await asyncio.gather(*(self._free_orphan(key) for key in orphans))
 
     def _forget_unsure(self) -> None:
-        now = self._footing.clock.monotonic()
+        now = self._context.clock.monotonic()
         self._unsure = {
             identity: names
             for identity, names in self._unsure.items()
@@ -170,13 +170,13 @@ class Controller:
         pod: objects.Pod | None = self._pods.get(key)
         try:
             if pod is not None and not await self._has_pool(pod):
-                await crew.let_go(self._footing.writer, self._pod_target, pod)
+                await crew.let_go(self._context.writer, self._pod_target, pod)
                 log.info("orphan_let_go", pod=key)
         except port.ConflictError:  # it changed: we are woken again
             return
         except port.KubeError as error:
             log.warning("orphan_not_let_go", pod=key, error=str(error))
-            self._unfreed[key] = self._footing.clock.monotonic() + ORPHAN_SECONDS
+            self._unfreed[key] = self._context.clock.monotonic() + ORPHAN_SECONDS
 
     async def _has_pool(self, pod: objects.Pod) -> bool:
         """Ask for the pool that a worker names; a worker that names none, or none that could be, has none."""
@@ -189,7 +189,7 @@ class Controller:
             return True
         request = port.Request(method="GET", path=POOLS.path(key.name, key.namespace))
         try:
-            found = objects.simple(port.required(await self._footing.api.send(request)))
+            found = objects.simple(port.required(await self._context.api.send(request)))
         except port.NotFoundError:
             return False
         return found.meta.uid == owner.uid

@@ -89,7 +89,7 @@ class Crew:
 
     def __init__(
         self,
-        footing: control.Footing,
+        context: control.ControllerContext,
         table: store.Table[objects.Pod],
         *,
         pool: objects.Key,
@@ -98,9 +98,9 @@ class Crew:
         suffix: Callable[[], str] = random_suffix,
     ) -> None:
         """Take care of a pool's workers; `unsure` outlives us, since what was asked for may come later."""
-        self._api = footing.api
-        self._writer = footing.writer
-        self._time = footing.clock
+        self._api = context.api
+        self._writer = context.writer
+        self._time = context.clock
         self._table = table
         self._index = table.index(by_pool)
         self._target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=table)

@@ -41,11 +41,11 @@ _POOL: Final = msgspec.json.Decoder(_Pool)
 class Farewell:
     """Lets go of the pools of one class, once the stack leaves."""
 
-    def __init__(self, footing: control.Footing, *, class_name: str | None, namespace: str | None) -> None:
-        self._footing = footing
+    def __init__(self, context: control.ControllerContext, *, class_name: str | None, namespace: str | None) -> None:
+        self._context = context
         self._class_name = class_name
         self._namespace = namespace
-        self._object = drain_object.DrainObject(footing, permissions.WORKERS)
+        self._object = drain_object.DrainObject(context, permissions.WORKERS)
         self._is_done = False
 
     @property
@@ -60,19 +60,19 @@ class Farewell:
         if self._is_done:
             return None
         try:
-            await self._footing.writer.drain(SENT_SECONDS)
+            await self._context.writer.drain(SENT_SECONDS)
             freed = await self._free()
             await self._object.let_go()
         except port.KubeError as error:
             log.info("worker_pools_not_let_go", error=str(error))
-            return self._footing.clock.now() + AGAIN_SECONDS
+            return self._context.clock.now() + AGAIN_SECONDS
         log.info("worker_pools_let_go", objects=freed)
         self._is_done = True
         return None
 
     async def _free(self) -> int:
         """Free all workers and pools that are ours, or nobody's; return how many there were."""
-        api, where = self._footing.api, self._namespace
+        api, where = self._context.api, self._namespace
         pools = await listing.read(api, POOLS, _decoded, namespace=where)
         theirs = {each.meta.uid for each, pool in pools if not self._is_ours(pool)}
         query = {"labelSelector": keys.WORKER_POOL}
@@ -86,7 +86,7 @@ class Farewell:
 
     def _is_ours(self, pool: _Pool) -> bool:
         """Tell whether we handle a pool, or did when its class was another."""
-        is_managed = pool.status.managed_by == self._footing.identity
+        is_managed = pool.status.managed_by == self._context.identity
         return is_managed or pool.spec.worker_pool_class_name == self._class_name
 
     async def _let_go(self, resource: kinds.ResourceType, held: objects.Simple) -> None:
@@ -94,7 +94,7 @@ class Farewell:
         left = [each for each in held.meta.finalizers if each != keys.FINALIZER]
         changes = {"metadata": {"finalizers": left or None}}
         try:
-            await self._footing.writer.patch(target, held.meta.key, changes, only_if=writer.Precondition.of(held))
+            await self._context.writer.patch(target, held.meta.key, changes, only_if=writer.Precondition.of(held))
         except port.NotFoundError:
             return
 

@@ -39,7 +39,7 @@ NAMES_LOGGED: Final = 10
 class Ground:
     """What all pools stand on."""
 
-    footing: control.Footing
+    context: control.ControllerContext
     pools: store.Table[Pool]
     pods: store.Table[objects.Pod]
     reader: reading.Reader
@@ -59,14 +59,14 @@ class Life:
         self.uid = pool.meta.uid
         self.queue_size: int | None = None
         self._ground = ground
-        self._footing = ground.footing
+        self._context = ground.context
         self._crew = crew.Crew(
-            ground.footing, ground.pods, pool=self.key, uid=self.uid, unsure=unsure, suffix=ground.suffix
+            ground.context, ground.pods, pool=self.key, uid=self.uid, unsure=unsure, suffix=ground.suffix
         )
         self._target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=ground.pools)
         self._woken = asyncio.Event()
-        self._asker = asking.Asker(ground.footing.clock, ground.reader, uid=self.uid, wake=self._woken.set)
-        self._voice = voice.Voice(ground.footing, self._target, pool)
+        self._asker = asking.Asker(ground.context.clock, ground.reader, uid=self.uid, wake=self._woken.set)
+        self._voice = voice.Voice(ground.context, self._target, pool)
         self._pool_changed = True
         self._size: int | None = None
         """What the queue said last, until it was acted on."""
@@ -76,8 +76,8 @@ class Life:
         """How often in a row workers were refused, or failed before any worked."""
         self._grow_after = float("-inf")
         """On the clock that never goes back, as all times here."""
-        if pool.resource.status.managed_by not in (None, ground.footing.identity):
-            self._grow_after = ground.footing.clock.monotonic() + HANDOVER_SECONDS
+        if pool.resource.status.managed_by not in (None, ground.context.identity):
+            self._grow_after = ground.context.clock.monotonic() + HANDOVER_SECONDS
         self._again_at: float | None = None
         self._is_adopted = False
         self._told_failed: frozenset[str] = frozenset()
@@ -109,7 +109,7 @@ class Life:
     async def run(self) -> None:
         """Go on until the pool is gone or not ours, or we may not act."""
         try:
-            while (pool := self._mine()) is not None and self._footing.held_back() is None:
+            while (pool := self._mine()) is not None and self._context.held_back() is None:
                 self._pool_changed = False
                 self._woken.clear()
                 await self._step(pool)
@@ -167,8 +167,8 @@ class Life:
         """Put our finalizer on the pool before it gets its first worker."""
         if keys.FINALIZER not in pool.meta.finalizers:
             await self._set_finalizers(pool, [*pool.meta.finalizers, keys.FINALIZER])
-        if not self._is_adopted and pool.resource.status.managed_by != self._footing.identity:
-            self._voice.tell(telling.adopted(self._footing.identity))
+        if not self._is_adopted and pool.resource.status.managed_by != self._context.identity:
+            self._voice.tell(telling.adopted(self._context.identity))
         self._is_adopted = True
 
     async def _leave(self, pool: Pool) -> None:
@@ -186,7 +186,7 @@ class Life:
 
     async def _set_finalizers(self, pool: Pool, finalizers: list[str]) -> None:
         changes = {"metadata": {"finalizers": finalizers or None}}
-        await self._footing.writer.patch(self._target, self.key, changes, only_if=writer.Precondition.of(pool))
+        await self._context.writer.patch(self._target, self.key, changes, only_if=writer.Precondition.of(pool))
 
     async def _shut_down(self) -> None:
         self._asker.forget()
@@ -215,7 +215,7 @@ class Life:
     def _begin_anew(self) -> None:
         """Forget what held the pool back: it was changed."""
         self._size, self._bad_growths = None, 0
-        self._grow_after = min(self._grow_after, self._footing.clock.monotonic() + HANDOVER_SECONDS)
+        self._grow_after = min(self._grow_after, self._context.clock.monotonic() + HANDOVER_SECONDS)
 
     # Workers
 
@@ -252,7 +252,7 @@ class Life:
         if not growth.create:
             self._voice.settle(Stage.GROWTH)
         wanted = growth.create
-        if wanted and self._footing.clock.monotonic() < self._grow_after - asking.TICK_SECONDS:
+        if wanted and self._context.clock.monotonic() < self._grow_after - asking.TICK_SECONDS:
             wanted = 0
             self._asker.ask_again(self._grow_after)
         unchecked = self._template_checked != pool.meta.generation or self._voice.has_failed(Stage.TEMPLATE)
@@ -262,7 +262,7 @@ class Life:
     async def _create(self, pool: Pool, count: int) -> None:
         """Make workers from the template as it is now; with a count of 0, only see whether that would work."""
         try:
-            template = await templates.read(self._footing.api, pool)
+            template = await templates.read(self._context.api, pool)
             pods.make(template, templates.blueprint(pool), self._ground.suffix())
         except (pods.TemplateError, port.NotFoundError) as error:
             self._voice.fail(Stage.TEMPLATE, Problem(reason="BadTemplate", message=str(error)))
@@ -307,7 +307,7 @@ class Life:
         first, last = GROW_AGAIN_SECONDS
         pause = min(last, first * 2.0 ** min(self._bad_growths, 10))
         self._bad_growths += 1
-        self._grow_after = self._footing.clock.monotonic() + pause
+        self._grow_after = self._context.clock.monotonic() + pause
         self._asker.ask_again(self._grow_after)
         log.warning("growth_held", pool=self.key, seconds=pause)
 
@@ -317,7 +317,7 @@ class Life:
         first, last = AGAIN_SECONDS
         pause = min(last, first * 2 ** min(self._failed_steps, 10))
         self._failed_steps += 1
-        self._again_at = self._footing.clock.monotonic() + pause
+        self._again_at = self._context.clock.monotonic() + pause
 
     def _note_success(self) -> None:
         if self._again_at is None:
@@ -326,7 +326,7 @@ class Life:
     async def _until_woken(self) -> None:
         """Wait for a change or for what is due; changes of pods alone are gathered for a moment."""
         due = [at for at in (*self._asker.times(), self._voice.publish_at, self._again_at) if at is not None]
-        limit = max(0.0, min(due) - self._footing.clock.monotonic()) if due else None
+        limit = max(0.0, min(due) - self._context.clock.monotonic()) if due else None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 await self._until_changed()

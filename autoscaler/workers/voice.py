@@ -34,10 +34,10 @@ class Stage(StrEnum):
 class Voice:
     """Speaks for one pool."""
 
-    def __init__(self, footing: control.Footing, target: writer.Target[Pool], pool: Pool) -> None:
+    def __init__(self, context: control.ControllerContext, target: writer.Target[Pool], pool: Pool) -> None:
         self.publish_at: float | None = None
         """When a status that was held back is to be written."""
-        self._footing = footing
+        self._context = context
         self._target = target
         self._key = pool.meta.key
         self._uid = pool.meta.uid
@@ -52,7 +52,7 @@ class Voice:
         """Record an event about the pool."""
         regarding = events.Regarding(resource=self._target.resource, key=self._key, uid=self._uid)
         kind = events.EventType.WARNING if told.warning else events.EventType.NORMAL
-        self._footing.recorder.record(
+        self._context.recorder.record(
             events.Event(regarding=regarding, type=kind, reason=told.reason, message=told.message)
         )
 
@@ -95,14 +95,14 @@ class Voice:
 
     async def publish(self, pool: Pool | None, counts: Counts, queue_size: int | None) -> None:
         """Write the status if it has changed, and not too often."""
-        now = self._footing.clock.monotonic()
+        now = self._context.clock.monotonic()
         self.publish_at = None
         if pool is None:
             return
         known = self._known(pool, counts, queue_size)
         if self._said == (pool.meta.resource_version, known):
             return
-        changes = status.changes(pool.resource, known, self._footing.clock.now())
+        changes = status.changes(pool.resource, known, self._context.clock.now())
         if not changes:
             self._said = (pool.meta.resource_version, known)
             return
@@ -110,13 +110,13 @@ class Voice:
             self.publish_at = self._published_at + PUBLISH_SECONDS
             return
         self._published_at = now
-        await self._footing.writer.patch(
+        await self._context.writer.patch(
             self._target, self._key, {"status": changes}, only_if=writer.Precondition.of(pool), subresource="status"
         )
 
     def _known(self, pool: Pool, counts: Counts, queue_size: int | None) -> status.Known:
         return status.Known(
-            managed_by=self._footing.identity,
+            managed_by=self._context.identity,
             generation=pool.meta.generation,
             counts=counts,
             queue_size=queue_size,

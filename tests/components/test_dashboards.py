@@ -54,25 +54,25 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     )
     metrics = process.Process(around, {}).metrics
     workers = controller.Controller(
-        footing(metrics.measure), class_name=None, namespace=None, open_queues=NOBODY, suffix=NOBODY
+        context(metrics.measure), class_name=None, namespace=None, open_queues=NOBODY, suffix=NOBODY
     )
     workers._lives.update({begun.key: (begun, NOBODY) for begun in lives})
-    ground = footing(metrics.measure)
+    ground = context(metrics.measure)
     known = clouds.Clouds(ground, NOBODY)
     publisher.Publisher(ground, pools=store.Table(), scopes=store.Table(), known=known)
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]
 
 
-def footing(measure: Any) -> control.Footing:
+def context(measure: Any) -> control.ControllerContext:
     """What a controller stands on that is never run."""
-    unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.Footing)}
+    unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.ControllerContext)}
     used = {
         "watch": lambda *_: store.Table[Any](),
         "feed": lambda _: None,
         "measure": measure,
         "held_back": lambda: None,
     }
-    return control.Footing(**{**unused, **used})
+    return control.ControllerContext(**{**unused, **used})
 
 
 def series(families: Iterable[prometheus_client.Metric]) -> dict[str, set[str]]:

@@ -22,9 +22,9 @@ BEAT_SECONDS: Final = 0.1
 class Copies:
     """One copy per source, and no copy without a source."""
 
-    def __init__(self, footing: control.Footing) -> None:
-        self._footing = footing
-        self._table = footing.watch(kinds.CONFIG_MAPS, objects.simple)
+    def __init__(self, context: control.ControllerContext) -> None:
+        self._context = context
+        self._table = context.watch(kinds.CONFIG_MAPS, objects.simple)
         self._target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple, table=self._table)
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
@@ -38,17 +38,17 @@ class Copies:
                 "kind": "ConfigMap",
                 "metadata": {"namespace": key.namespace, "name": key.name, "labels": {"role": "copy"}},
             }
-            await self._footing.writer.create(self._target, manifest)
+            await self._context.writer.create(self._target, manifest)
         for key in sorted(copies.keys() - wanted):
-            await self._footing.writer.delete(self._target, key, only_if=writer.Precondition.of(copies[key]))
+            await self._context.writer.delete(self._target, key, only_if=writer.Precondition.of(copies[key]))
         return None
 
 
 class Beats:
     """A mark of life, again and again."""
 
-    def __init__(self, footing: control.Footing, identity: str, namespace: str) -> None:
-        self._footing = footing
+    def __init__(self, context: control.ControllerContext, identity: str, namespace: str) -> None:
+        self._context = context
         self._identity = identity
         self._namespace = namespace
         self._target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
@@ -65,15 +65,15 @@ class Beats:
             "metadata": {"namespace": self._namespace, "name": name, "labels": labels},
         }
         with contextlib.suppress(port.AlreadyExistsError):  # an earlier attempt whose answer was lost
-            await self._footing.writer.create(self._target, manifest)
-        return self._footing.clock.now() + BEAT_SECONDS
+            await self._context.writer.create(self._target, manifest)
+        return self._context.clock.now() + BEAT_SECONDS
 
 
 class Pools:
     """Nothing but a watch of worker pools."""
 
-    def __init__(self, footing: control.Footing) -> None:
-        footing.watch(kinds.custom(resources.WorkerPool), objects.custom(resources.WorkerPool))
+    def __init__(self, context: control.ControllerContext) -> None:
+        context.watch(kinds.custom(resources.WorkerPool), objects.custom(resources.WorkerPool))
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         del dirty
@@ -85,7 +85,7 @@ def registrations(identity: str, namespace: str) -> Mapping[str, process.Registr
     return {
         "copies": process.Registration(lease=LEASE, build=Copies),
         "pools": process.Registration(lease=LEASE, build=Pools),
-        "beats": process.Registration(lease=LEASE, build=lambda footing: Beats(footing, identity, namespace)),
+        "beats": process.Registration(lease=LEASE, build=lambda context: Beats(context, identity, namespace)),
     }
 
 

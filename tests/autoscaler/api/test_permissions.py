@@ -149,15 +149,15 @@ class Recording:
 class Teller:
     """A controller that watches worker pools and tells the same thing over and over."""
 
-    def __init__(self, footing: control.Footing) -> None:
-        self._footing = footing
-        footing.watch(kinds.custom(resources.WorkerPool), objects.custom(resources.WorkerPool), NAMESPACE)
+    def __init__(self, context: control.ControllerContext) -> None:
+        self._context = context
+        context.watch(kinds.custom(resources.WorkerPool), objects.custom(resources.WorkerPool), NAMESPACE)
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         del dirty
         where = events.Regarding(resource=kinds.PODS, key=objects.Key(NAMESPACE, "p"), uid="u")
-        self._footing.recorder.record(events.Event(regarding=where, reason="Told", message="again"))
-        return self._footing.clock.now() + 60
+        self._context.recorder.record(events.Event(regarding=where, reason="Told", message="again"))
+        return self._context.clock.now() + 60
 
 
 async def run_for(cluster: SimulatedCluster, seconds: float) -> set[Right]:

@@ -72,11 +72,11 @@ def test_money_is_said_in_whole_units() -> None:
 def test_who_does_not_act_any_more_shows_no_numbers() -> None:
     held: list[str | None] = [None]
     shown: list[control.Measure] = []
-    unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.Footing)}
+    unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.ControllerContext)}
     used: dict[str, Any] = {"watch": lambda *_: store.Table[Any](), "feed": lambda _: None}
-    footing = control.Footing(**{**unused, **used, "measure": shown.append, "held_back": lambda: held[0]})
-    known = clouds.Clouds(footing, NOBODY)
-    made = publisher.Publisher(footing, pools=store.Table(), scopes=store.Table(), known=known)
+    context = control.ControllerContext(**{**unused, **used, "measure": shown.append, "held_back": lambda: held[0]})
+    known = clouds.Clouds(context, NOBODY)
+    made = publisher.Publisher(context, pools=store.Table(), scopes=store.Table(), known=known)
     number = control.Metric(name="n", text="", type=control.MetricType.GAUGE, samples=())
     made._metrics = (number,)
     assert tuple(shown[0]()) == (number,)

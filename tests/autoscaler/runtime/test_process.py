@@ -26,12 +26,12 @@ class Probe:
 
     def __init__(self, act: Callable[["Probe"], Any] | None = None) -> None:
         self.cycles: list[tuple[float, control.Dirty]] = []
-        self.footing: control.Footing | None = None
+        self.context: control.ControllerContext | None = None
         self._act = act
 
-    def build(self, footing: control.Footing) -> "Probe":
-        self.footing = footing
-        self.table = footing.watch(kinds.CONFIG_MAPS, objects.simple)
+    def build(self, context: control.ControllerContext) -> "Probe":
+        self.context = context
+        self.table = context.watch(kinds.CONFIG_MAPS, objects.simple)
         self.target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple, table=self.table)
         return self
 
@@ -76,9 +76,9 @@ def beat(probe: Probe) -> Any:
     """Create one ConfigMap after another, ten a second."""
 
     async def act() -> float:
-        assert probe.footing is not None
-        await probe.footing.writer.create(probe.target, manifest(f"beat-{len(probe.cycles)}"))
-        return probe.footing.clock.now() + 0.1
+        assert probe.context is not None
+        await probe.context.writer.create(probe.target, manifest(f"beat-{len(probe.cycles)}"))
+        return probe.context.clock.now() + 0.1
 
     return act()
 
@@ -122,8 +122,8 @@ async def test_one_change_is_acted_on_within_a_tenth_of_a_second() -> None:
 @simulated
 async def test_a_controller_is_woken_when_it_asked_to_be() -> None:
     async def in_an_hour(probe: Probe) -> float:
-        assert probe.footing is not None
-        return probe.footing.clock.now() + 3600
+        assert probe.context is not None
+        return probe.context.clock.now() + 3600
 
     cluster, probe = cluster_(), Probe(in_an_hour)
     async with replica(cluster, probe=probe):
@@ -262,9 +262,9 @@ async def test_a_process_refuses_to_start_on_old_definitions() -> None:
 class Pools(Probe):
     """A controller that watches worker pools."""
 
-    def build(self, footing: control.Footing) -> "Pools":
+    def build(self, context: control.ControllerContext) -> "Pools":
         kind = kinds.custom(resources.WorkerPool)
-        self.table = footing.watch(kind, objects.custom(resources.WorkerPool))
+        self.table = context.watch(kind, objects.custom(resources.WorkerPool))
         return self
 
 

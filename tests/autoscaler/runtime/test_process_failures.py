@@ -58,8 +58,8 @@ async def test_nothing_is_decided_on_a_view_that_is_long_out_of_date() -> None:
 @simulated
 async def test_a_time_that_has_passed_does_not_make_a_controller_spin() -> None:
     async def overdue(probe: Probe) -> float:
-        assert probe.footing is not None
-        return probe.footing.clock.now() - 100
+        assert probe.context is not None
+        return probe.context.clock.now() - 100
 
     cluster, probe = cluster_(), Probe(overdue)
     async with replica(cluster, probe=probe):
@@ -98,9 +98,9 @@ class Feeding(Probe):
         self.starts = 0
         self._run = run
 
-    def build(self, footing: control.Footing) -> "Feeding":
-        super().build(footing)
-        footing.feed(self)
+    def build(self, context: control.ControllerContext) -> "Feeding":
+        super().build(context)
+        context.feed(self)
         return self
 
     async def run(self) -> None:
@@ -129,8 +129,8 @@ def test_a_source_that_ends_or_fails_is_started_again(error: Exception | None) -
 
 
 class InTwoNamespaces(Probe):
-    def build(self, footing: control.Footing) -> "InTwoNamespaces":
-        self.tables = [footing.watch(kinds.CONFIG_MAPS, objects.simple, name) for name in ("default", "kube-system")]
+    def build(self, context: control.ControllerContext) -> "InTwoNamespaces":
+        self.tables = [context.watch(kinds.CONFIG_MAPS, objects.simple, name) for name in ("default", "kube-system")]
         return self
 
 
@@ -150,8 +150,8 @@ async def test_a_write_under_way_is_finished_before_the_lease_is_released() -> N
     cluster, order = cluster_(), []
 
     async def slow(probe: Probe) -> None:
-        assert probe.footing is not None
-        await probe.footing.writer.create(probe.target, manifest("late"))
+        assert probe.context is not None
+        await probe.context.writer.create(probe.target, manifest("late"))
 
     cluster.faults.add(faults.Delay(seconds=3), faults.Matching(method="POST", path="configmaps", username="a"))
     probe = Probe(slow)
