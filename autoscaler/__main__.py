@@ -100,14 +100,14 @@ def _add_release(command: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from autoscaler.runtime import assembly, run  # noqa: PLC0415  # see above
+    from autoscaler.runtime import controllers, run  # noqa: PLC0415  # see above
 
     try:
         chosen = settings.read(arguments, settings.CONTROLLERS)
     except settings.SettingsError as error:
         print(f"cannot run:\n{error}", file=sys.stderr)
         return 2
-    return run.run(chosen, assembly.registrations)
+    return run.run(chosen, controllers.registrations)
 
 
 def _explain(arguments: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from autoscaler.capacity import leaving
 from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.drain_object import Stage
-from autoscaler.kube import events, kinds, listing, objects, port, store, traces, writer
+from autoscaler.kube import events, kinds, listing, objects, owned_marks, port, store, writer
 
 log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0
@@ -179,7 +179,9 @@ class Farewells:
         found = [(POOLS, pool.meta, _held(pool.meta)) for pool in held]
         found += [(kinds.NODES, node.meta, _marked(node)) for node in self._nodes]
         found += [(kinds.PODS, pod.meta, _gated(pod)) for pod in self._pods]
-        changed = [(resource, meta, changes) for resource, meta, each in found if (changes := traces.without(each))]
+        changed = [
+            (resource, meta, changes) for resource, meta, each in found if (changes := owned_marks.without(each))
+        ]
         cleared = [await self._clear(resource, meta, changes) for resource, meta, changes in changed]
         if not all(cleared):
             return self._context.clock.now() + AGAIN_SECONDS
@@ -199,7 +201,7 @@ class Farewells:
         except port.KubeError as error:
             log.warning("not_cleared", kind=resource.kind, name=meta.key.name, error=str(error))
             return False
-        log.info("cleared", kind=resource.kind, name=meta.key.name, what=traces.told(changes))
+        log.info("cleared", kind=resource.kind, name=meta.key.name, what=owned_marks.told(changes))
         return True
 
     # Telling

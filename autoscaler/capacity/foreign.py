@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from autoscaler import control
-from autoscaler.kube import holders, kinds, objects, port
+from autoscaler.kube import kinds, lease, objects, port
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "cluster-autoscaler"
@@ -56,7 +56,7 @@ class Foreign:
     async def _look(self, now: float) -> str | None:
         request = port.Request(method="GET", path=kinds.LEASES.path(NAME, NAMESPACE))
         try:
-            spec = holders.decode(port.required(await self._context.api.send(request))).spec
+            spec = lease.decode(port.required(await self._context.api.send(request))).spec
         except port.NotFoundError:
             return None
         if not spec.holder_identity or spec.renew_time is None:

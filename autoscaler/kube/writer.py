@@ -186,7 +186,7 @@ class Writer:
         )
         await self._write("evict", kinds.PODS, key, request, _nothing)
 
-    async def drain(self, within_seconds: float) -> bool:
+    async def flush(self, within_seconds: float) -> bool:
         """Wait for writes that were sent before we were told to stop; tell whether all of them have ended."""
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=within_seconds)

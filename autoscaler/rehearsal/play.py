@@ -22,7 +22,7 @@ from autoscaler.rehearsal.record import MachineLife, Record, Waits
 from autoscaler.rehearsal.stack import Stack
 from autoscaler.rehearsal.trace import DAY_SECONDS, Trace
 from autoscaler.rehearsal.world import NAMESPACE, World
-from autoscaler.runtime import controllers, leadership, process
+from autoscaler.runtime import leadership, planning, process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud.model import Obstacle
 from autoscaler.workers import controller as workers
@@ -105,7 +105,7 @@ async def _runtime(world: World, stack: Stack) -> AsyncGenerator[None, None]:
         api=api,
         clock=time,
         leadership=leadership.InLoop(api, make),
-        plan=controllers.inline,
+        plan=planning.inline,
         namespace=NAMESPACE,
         identity=IDENTITY,
     )

@@ -16,7 +16,7 @@ from prometheus_client import core
 from autoscaler import clock, control
 from autoscaler.api import keys
 from autoscaler.kube import events, kinds, objects, port, reflector, store, writer
-from autoscaler.runtime import compatibility, controllers, fence, leadership, loop, telemetry, unreadable
+from autoscaler.runtime import compatibility, fence, leadership, loop, telemetry, unreadable, watches
 
 log = structlog.get_logger()
 CHECK_SECONDS: Final = 2.0
@@ -63,7 +63,7 @@ class Process:
         self.metrics = telemetry.Metrics()
         self._around = around
         self._registrations = registrations
-        self._watches = controllers.Watches(self._reflector)
+        self._watches = watches.Watches(self._reflector)
         self._namespaces = self._watches.table(kinds.NAMESPACES, objects.simple)
         self._runners: dict[str, loop.Runner] = {}
         self._writers: dict[str, writer.Writer] = {}
@@ -142,7 +142,7 @@ class Process:
             async with asyncio.timeout(GRACE_SECONDS / 2):
                 for recorder in self._recorders.values():
                     await recorder.flush()
-        drained = [await writer_.drain(GRACE_SECONDS / 2) for writer_ in self._writers.values()]
+        drained = [await writer_.flush(GRACE_SECONDS / 2) for writer_ in self._writers.values()]
         await self._around.leadership.stop(release=all(drained))
         log.info("stopped")
 

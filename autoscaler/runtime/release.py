@@ -15,7 +15,7 @@ import msgspec
 from autoscaler import clock
 from autoscaler.api import names, resources
 from autoscaler.api.policies import placement_gate
-from autoscaler.kube import client, credentials, holders, kinds, listing, port, traces
+from autoscaler.kube import client, credentials, kinds, lease, listing, owned_marks, port
 
 ATTEMPTS: Final = 5
 AT_ONCE: Final = 16
@@ -65,7 +65,7 @@ async def _connect(origin: credentials.Origin, scope: Scope, say: Say) -> list[s
 async def free(api: port.Api, scope: Scope, say: Say, *, now: float) -> list[str]:
     """Take all of ours off every object; one that cannot be freed does not stop the others."""
     if not scope.even_if_running:
-        _refuse_if_alive(await listing.read(api, kinds.LEASES, holders.decode), scope.namespace, now)
+        _refuse_if_alive(await listing.read(api, kinds.LEASES, lease.decode), scope.namespace, now)
     failures: list[str] = []
     held: list[tuple[kinds.ResourceType, Found]] = []
     for resource, query in _places():
@@ -84,14 +84,14 @@ async def free(api: port.Api, scope: Scope, say: Say, *, now: float) -> list[str
     return failures
 
 
-def living(leases: Iterable[holders.Lease], namespace: str | None, now: float) -> list[str]:
+def living(leases: Iterable[lease.Lease], namespace: str | None, now: float) -> list[str]:
     """Name the runtimes that hold a Lease of ours, of this namespace or of the whole cluster."""
     found = []
-    for lease in leases:
-        meta = lease.metadata
+    for seen in leases:
+        meta = seen.metadata
         is_meant = namespace is None or meta.namespace in {namespace, "kube-system"}
-        if is_meant and _is_ours(meta.name) and holders.is_alive(lease, now):
-            found.append(f"{lease.spec.holder_identity} (Lease {meta.namespace}/{meta.name})")
+        if is_meant and _is_ours(meta.name) and lease.is_alive(seen, now):
+            found.append(f"{seen.spec.holder_identity} (Lease {meta.namespace}/{meta.name})")
     return sorted(found)
 
 
@@ -99,7 +99,7 @@ def _is_ours(name: str) -> bool:
     return name == names.CLUSTER_LEASE or name.startswith(names.WORKER_LEASE)
 
 
-def _refuse_if_alive(leases: Sequence[holders.Lease], namespace: str | None, now: float) -> None:
+def _refuse_if_alive(leases: Sequence[lease.Lease], namespace: str | None, now: float) -> None:
     if alive := living(leases, namespace, now):
         raise ReleaseError(
             f"nothing was released: the runtime lives: {', '.join(alive)}. It would put everything back. Destroy the "
@@ -118,7 +118,7 @@ def _places() -> Iterable[tuple[kinds.ResourceType, dict[str, str]]]:
 
 
 def _changes(resource: kinds.ResourceType, found: Found) -> dict[str, Any]:
-    return traces.without({**found, "kind": resource.kind})  # lists leave the kind out
+    return owned_marks.without({**found, "kind": resource.kind})  # lists leave the kind out
 
 
 def _is_meant(resource: kinds.ResourceType, found: Found, scope: Scope) -> bool:
@@ -166,7 +166,7 @@ async def _patch(api: port.Api, resource: kinds.ResourceType, found: Found) -> s
         try:
             request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH)
             port.required(await api.send(request))
-            return traces.told(changes)
+            return owned_marks.told(changes)
         except port.NotFoundError:
             return ""
         except port.ApiError as error:

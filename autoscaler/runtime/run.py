@@ -10,7 +10,7 @@ import structlog
 
 from autoscaler import clock
 from autoscaler.kube import client, credentials, port
-from autoscaler.runtime import compatibility, controllers, http, leadership, process, settings, telemetry
+from autoscaler.runtime import compatibility, http, leadership, planning, process, settings, telemetry
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ async def _run(chosen: settings.Settings, registrations: Mapping[str, process.Re
             api=api,
             clock=time,
             leadership=leadership.InThread(chosen.origin, make),
-            plan=controllers.in_thread,
+            plan=planning.in_thread,
             namespace=chosen.namespace,
             identity=chosen.identity,
             observe=chosen.observe,

@@ -15,9 +15,9 @@ import structlog
 from autoscaler import control
 from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.kube import kinds, objects, port, writer
-from autoscaler.workers import crew, leaving, life, reading
-from autoscaler.workers.life import POOLS, Ground, Life
+from autoscaler.workers import leaving, pool_reconciler, queue_reader, worker_pods
 from autoscaler.workers.model import Phase, Pool
+from autoscaler.workers.pool_reconciler import POOLS, Ground, PoolReconciler
 
 log = structlog.get_logger()
 ORPHAN_SECONDS: Final = 10.0
@@ -35,8 +35,8 @@ class Controller:
         *,
         class_name: str | None,
         namespace: str | None,
-        open_queues: Callable[[], reading.Queues],
-        suffix: Callable[[], str] = crew.random_suffix,
+        open_queues: Callable[[], queue_reader.Queues],
+        suffix: Callable[[], str] = worker_pods.random_suffix,
     ) -> None:
         """Watch pools and pods of one namespace, or of all (None). Queues are opened when there is a loop to do so."""
         self._context = context
@@ -46,15 +46,15 @@ class Controller:
         self._pools = context.watch(POOLS, objects.custom(WorkerPool), namespace)
         self._pods = context.watch(kinds.PODS, objects.pod, namespace)
         self._pod_target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=self._pods)
-        self._lives: dict[objects.Key, tuple[Life, asyncio.Task[None]]] = {}
-        self._by_id: dict[crew.PoolId, Life] = {}
-        self._unsure: dict[crew.PoolId, dict[str, float]] = {}
+        self._lives: dict[objects.Key, tuple[PoolReconciler, asyncio.Task[None]]] = {}
+        self._by_id: dict[worker_pods.PoolId, PoolReconciler] = {}
+        self._unsure: dict[worker_pods.PoolId, dict[str, float]] = {}
         """Workers of each pool that were asked for without an answer; they may come when another life has begun."""
         self._unfreed: dict[objects.Key, float] = {}
         """Orphans that could not be let go, and when to try again."""
         self._hosts: tuple[asyncio.TaskGroup, Ground] | None = None
         self._farewell = leaving.Farewell(context, class_name=class_name, namespace=namespace)
-        self._pods.index(crew.by_pool)
+        self._pods.index(worker_pods.by_pool)
         self._pods.listen(self._pod_changed)
         context.feed(self)
         context.measure(self._measure)
@@ -77,7 +77,7 @@ class Controller:
         """Host the lives, and end them all when we may not act any more."""
         queues = self._open_queues()
         async with contextlib.aclosing(queues), asyncio.TaskGroup() as group:
-            reader = reading.Reader(self._context.api, self._context.clock, queues)
+            reader = queue_reader.QueueReader(self._context.api, self._context.clock, queues)
             ground = Ground(
                 context=self._context,
                 pools=self._pools,
@@ -126,23 +126,23 @@ class Controller:
             return
         group, ground = self._hosts
         if ground.is_ours(pool):
-            identity = crew.PoolId(key.namespace, pool.meta.uid)
-            begun = Life(ground, pool, self._unsure.setdefault(identity, {}))
+            identity = worker_pods.PoolId(key.namespace, pool.meta.uid)
+            begun = PoolReconciler(ground, pool, self._unsure.setdefault(identity, {}))
             task = group.create_task(begun.run(), name=f"pool {key.namespace}/{key.name}")
             self._lives[key] = (begun, task)
             self._by_id[identity] = begun
             task.add_done_callback(lambda _: self._ended(begun))
 
-    def _ended(self, ended: Life) -> None:
+    def _ended(self, ended: PoolReconciler) -> None:
         """Forget a life; if its pool is there, or one of the same name, another may begin."""
-        identity = crew.PoolId(ended.key.namespace, ended.uid)
+        identity = worker_pods.PoolId(ended.key.namespace, ended.uid)
         del self._lives[ended.key]
         del self._by_id[identity]
         if self._pools.get(ended.key) is not None:
             self._context.wake(POOLS.kind, ended.key)
 
     def _pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
-        for identity in {each for pod in (old, new) if pod is not None for each in crew.by_pool(pod)}:
+        for identity in {each for pod in (old, new) if pod is not None for each in worker_pods.by_pool(pod)}:
             if identity in self._by_id:
                 self._by_id[identity].poke_pods()
 
@@ -163,14 +163,18 @@ class Controller:
 
     def _may_be_orphan(self, key: objects.Key) -> bool:
         pod: objects.Pod | None = self._pods.get(key)
-        return pod is not None and crew.hangs_on_us(pod) and not any(each in self._by_id for each in crew.by_pool(pod))
+        return (
+            pod is not None
+            and worker_pods.hangs_on_us(pod)
+            and not any(each in self._by_id for each in worker_pods.by_pool(pod))
+        )
 
     async def _free_orphan(self, key: objects.Key) -> None:
         """Let go of a worker that is being deleted and whose pool is gone; one that fails does not hold up others."""
         pod: objects.Pod | None = self._pods.get(key)
         try:
             if pod is not None and not await self._has_pool(pod):
-                await crew.let_go(self._context.writer, self._pod_target, pod)
+                await worker_pods.let_go(self._context.writer, self._pod_target, pod)
                 log.info("orphan_let_go", pod=key)
         except port.ConflictError:  # it changed: we are woken again
             return
@@ -181,7 +185,7 @@ class Controller:
     async def _has_pool(self, pod: objects.Pod) -> bool:
         """Ask for the pool that a worker names; a worker that names none, or none that could be, has none."""
         owner = pod.meta.controller
-        if not crew.by_pool(pod) or owner is None or not _NAME.fullmatch(owner.name):
+        if not worker_pods.by_pool(pod) or owner is None or not _NAME.fullmatch(owner.name):
             return False
         key = objects.Key(pod.meta.key.namespace, owner.name)
         known: Pool | None = self._pools.get(key)
@@ -250,6 +254,6 @@ def _metric(name: str, text: str, kind: control.MetricType, samples: Iterable[co
     return control.Metric(name=f"sluice_worker_pool_{name}", text=text, type=kind, samples=tuple(samples))
 
 
-def _sample(begun: life.Life, value: float, *, part: str = "", **labels: str) -> control.Sample:
+def _sample(begun: pool_reconciler.PoolReconciler, value: float, *, part: str = "", **labels: str) -> control.Sample:
     place = {"pool_namespace": begun.key.namespace, "pool": begun.key.name}
     return control.Sample(labels={**place, **labels}, value=value, part=part)

@@ -12,7 +12,7 @@ from autoscaler import control, drain_object
 from autoscaler.api import keys, permissions
 from autoscaler.drain_object import Stage
 from autoscaler.kube import kinds, listing, objects, port, writer
-from autoscaler.workers.life import POOLS
+from autoscaler.workers.pool_reconciler import POOLS
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
@@ -60,7 +60,7 @@ class Farewell:
         if self._is_done:
             return None
         try:
-            await self._context.writer.drain(SENT_SECONDS)
+            await self._context.writer.flush(SENT_SECONDS)
             freed = await self._free()
             await self._object.let_go()
         except port.KubeError as error:

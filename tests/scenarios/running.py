@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 
 from autoscaler.kube import election, port
-from autoscaler.runtime import controllers, leadership, process
+from autoscaler.runtime import leadership, planning, process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 
@@ -32,7 +32,7 @@ async def replica(
         api=api,
         clock=time,
         leadership=leadership.InLoop(api, make),
-        plan=controllers.inline,
+        plan=planning.inline,
         namespace=NAMESPACE,
         identity=identity,
         observe=observe,

@@ -11,7 +11,7 @@ from autoscaler import control
 from autoscaler.api import permissions, resources, version
 from autoscaler.api.permissions import AwsResource, Where
 from autoscaler.kube import election, events, kinds, objects, port
-from autoscaler.runtime import controllers, leadership, process
+from autoscaler.runtime import leadership, planning, process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, store
 from tests import builders
@@ -168,7 +168,7 @@ async def run_for(cluster: SimulatedCluster, seconds: float) -> set[Right]:
         api=api,
         clock=clock,
         leadership=leadership.InLoop(api, make),
-        plan=controllers.inline,
+        plan=planning.inline,
         namespace=NAMESPACE,
         identity="a",
     )

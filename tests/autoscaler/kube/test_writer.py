@@ -207,5 +207,5 @@ async def test_a_write_is_remembered_although_whoever_asked_for_it_was_cancelled
         cycle = asyncio.create_task(b.writer.create(b.target, manifest("a")))
         await asyncio.sleep(0.5)
         cycle.cancel()
-        assert await b.writer.drain(10)
+        assert await b.writer.flush(10)
         assert b.known() == {"a"}

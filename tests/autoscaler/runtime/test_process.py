@@ -11,7 +11,7 @@ import pytest
 from autoscaler import control
 from autoscaler.api import keys, resources
 from autoscaler.kube import election, kinds, objects, port, writer
-from autoscaler.runtime import compatibility, controllers, leadership, process
+from autoscaler.runtime import compatibility, leadership, planning, process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from tests import builders
@@ -51,7 +51,7 @@ async def replica(
         api=api,
         clock=clock,
         leadership=leadership.InLoop(api, make),
-        plan=controllers.inline,
+        plan=planning.inline,
         namespace=NAMESPACE,
         identity=identity,
         observe=observe,

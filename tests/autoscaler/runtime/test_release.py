@@ -10,7 +10,7 @@ import pytest
 from autoscaler import __main__ as command
 from autoscaler import clock
 from autoscaler.api import keys, names, policies, resources
-from autoscaler.kube import kinds, port, traces
+from autoscaler.kube import kinds, owned_marks, port
 from autoscaler.runtime import release
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, served
@@ -74,7 +74,7 @@ async def test_nothing_of_ours_remains_and_nothing_of_theirs_is_touched() -> Non
     await cluster.settle()
     said: list[str] = []
     assert await freed(cluster.client("admin"), said) == []
-    assert not any(traces.without(each) for each in everything(cluster))
+    assert not any(owned_marks.without(each) for each in everything(cluster))
     assert said[-1] == "5 objects freed, 0 failures"
     assert "Node node: mark" in said
     assert "Pod default/pod: finalizer, gate" in said
@@ -100,7 +100,7 @@ async def test_gates_that_a_policy_keeps_are_opened_all_the_same() -> None:
     said: list[str] = []
     assert await freed(cluster.client("admin"), said) == []
     assert any("gates-are-kept.sluice.dev: deleted" in line for line in said)
-    assert not any(traces.without(each) for each in everything(cluster))
+    assert not any(owned_marks.without(each) for each in everything(cluster))
 
 
 @simulated
@@ -121,7 +121,7 @@ async def test_one_that_cannot_be_freed_is_told_and_does_not_stop_the_others() -
         "scopes could not be listed: 403 Forbidden: not you",
         "Pod default/pod: 403 Forbidden: not you",
     ]
-    held = [each["kind"] for each in everything(cluster) if traces.without(each)]
+    held = [each["kind"] for each in everything(cluster) if owned_marks.without(each)]
     assert held == ["Pod"]
 
 
@@ -154,7 +154,7 @@ async def test_a_living_runtime_is_told_to_leave_by_itself() -> None:
     add_lease(cluster, names.CLUSTER_LEASE, ago=5)
     with pytest.raises(release.ReleaseError, match=r"the runtime lives: sluice_a_0 \(Lease kube-system/sluice\)"):
         await freed(cluster.client("admin"))
-    assert any(traces.without(each) for each in everything(cluster))
+    assert any(owned_marks.without(each) for each in everything(cluster))
     assert await freed(cluster.client("admin"), even_if_running=True) == []
     await asyncio.sleep(11)
     assert await freed(cluster.client("admin")) == []  # its Lease is over by now

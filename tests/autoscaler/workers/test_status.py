@@ -3,7 +3,7 @@
 from typing import Any
 
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
-from autoscaler.workers import status, telling
+from autoscaler.workers import event_messages, status
 from autoscaler.workers.model import Counts, Growth, Problem
 from tests import builders
 
@@ -65,7 +65,7 @@ def test_a_condition_remembers_since_when_it_holds() -> None:
 
 
 def test_a_full_pool_says_so_with_the_numbers() -> None:
-    full = telling.full(Growth(create=0, wanted=3, capacity=0), 5)
+    full = event_messages.full(Growth(create=0, wanted=3, capacity=0), 5)
     changes = status.changes(pool(), known(full=full), NOW)
     (found,) = [each for each in changes["conditions"] if each["type"] == "AtCapacity"]
     assert (found["status"], found["reason"]) == ("True", "CapacityReached")

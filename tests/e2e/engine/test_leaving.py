@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys, names, resources, version
-from autoscaler.kube import kinds, traces
+from autoscaler.kube import kinds, owned_marks
 from tests import builders
 from tests.e2e import waiting
 from tests.e2e.engine import stacks
@@ -227,7 +227,7 @@ def test_a_cluster_whose_runtime_is_gone_is_freed_by_force(plane: Plane, engine:
     assert f"Node {node}: mark" in done.stdout
     assert "Pod default/gated: finalizer, gate" in done.stdout
     assert "gates-are-kept.sluice.dev: deleted" in done.stdout  # a policy lets nobody but the runtime open one
-    assert [each for each in everything(plane) if traces.without(each)] == []
+    assert [each for each in everything(plane) if owned_marks.without(each)] == []
     assert "gpu" not in stacks.objects(plane, "instancepools")
     assert "0 objects freed, 0 failures" in release(plane, "--force").stdout
 

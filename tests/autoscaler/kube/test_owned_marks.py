@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api import keys
-from autoscaler.kube import traces
+from autoscaler.kube import owned_marks
 
 THEIRS = ("example.com/theirs", "node.kubernetes.io/unschedulable", keys.INSTANCE_POOL)
 TAINTS = (keys.REMOVING, keys.RESERVED_FOR, keys.NODE_POOL, keys.machine_label("gpu"))
@@ -49,7 +49,7 @@ def test_all_of_ours_is_taken_off_and_nothing_else(
     }
     found["metadata"]["annotations"] = dict.fromkeys(annotations, "x")
     before = copy.deepcopy(found)
-    after = merged(found, traces.without(found))
+    after = merged(found, owned_marks.without(found))
     assert found == before
     metadata, spec = after["metadata"], after["spec"]
     assert metadata["name"] == "n"
@@ -58,16 +58,16 @@ def test_all_of_ours_is_taken_off_and_nothing_else(
     assert {taint["key"] for taint in spec.get("taints") or ()} == set(taints) - set(TAINTS)
     assert set(metadata.get("labels", ())) == set(labels) & set(THEIRS)
     assert set(metadata.get("annotations", ())) == set(annotations) - {keys.MACHINE_GROUP}
-    assert traces.without(after) == {}  # the second time there is nothing left to do
+    assert owned_marks.without(after) == {}  # the second time there is nothing left to do
 
 
 def test_labels_of_other_kinds_say_what_they_are_and_stay() -> None:
     pod = {"kind": "Pod", "metadata": {"labels": {keys.NODE_POOL: "x"}, "annotations": {keys.MACHINE_GROUP: "x"}}}
-    assert traces.without(pod) == {}
+    assert owned_marks.without(pod) == {}
 
 
 def test_what_was_taken_off_is_said() -> None:
-    patch = traces.without({"kind": "Node", "metadata": {"finalizers": [keys.FINALIZER]}})
-    assert traces.told(patch) == "finalizer"
+    patch = owned_marks.without({"kind": "Node", "metadata": {"finalizers": [keys.FINALIZER]}})
+    assert owned_marks.told(patch) == "finalizer"
     marked = {"kind": "Node", "metadata": {}, "spec": {"taints": [{"key": keys.REMOVING}]}}
-    assert traces.told(traces.without(marked)) == "mark"
+    assert owned_marks.told(owned_marks.without(marked)) == "mark"

@@ -1,6 +1,6 @@
 """When a pool's queue is asked, and what came of it.
 
-It is asked in rhythm, at once when the pool was changed, and once more beside its rhythm where workers could not be
+It is asked on schedule, at once when the pool was changed, and once more beside its schedule where workers could not be
 made. A reading goes on beside everything else, and wakes who waits for it. What its answer means is decided elsewhere.
 """
 
@@ -14,7 +14,7 @@ import structlog
 
 from autoscaler import clock
 from autoscaler.queues import port as queues
-from autoscaler.workers import reading, rhythm
+from autoscaler.workers import poll_schedule, queue_reader
 from autoscaler.workers.model import Pool, Problem
 
 log = structlog.get_logger()
@@ -32,10 +32,12 @@ class Answer:
     problem: Problem | None = None
 
 
-class Asker:
+class Poller:
     """Asks the queue of one pool."""
 
-    def __init__(self, time: clock.Clock, reader: reading.Reader, *, uid: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, time: clock.Clock, reader: queue_reader.QueueReader, *, uid: str, wake: Callable[[], None]
+    ) -> None:
         self.polls: Counter[str] = Counter()
         """Readings by how they ended."""
         self.poll_seconds = 0.0
@@ -46,7 +48,7 @@ class Asker:
         self._wake = wake
         self._reading: asyncio.Task[int] | None = None
         self._again_at: float | None = None
-        """When the queue is asked once more beside its rhythm. On the clock that never goes back, as all times here."""
+        """When the queue is asked once more beside its schedule. Monotonic, as all times here."""
         self._next_poll: float | None = None
         self._asked: int | None = None
         """The generation of the spec that the queue was last asked for."""
@@ -68,7 +70,7 @@ class Asker:
         return changed
 
     def ask_again(self, at: float) -> None:
-        """Ask once more at a time, beside the rhythm."""
+        """Ask once more at a time, beside the schedule."""
         self._again_at = at
 
     @property
@@ -108,9 +110,9 @@ class Asker:
 
     def _due(self, pool: Pool) -> float:
         """Return when the queue is next asked. The wall clock only says how far off that is, for it may be set."""
-        interval = rhythm.seconds(pool.resource.spec.queue.interval)
+        interval = poll_schedule.seconds(pool.resource.spec.queue.interval)
         now = self._clock.now() + 2 * TICK_SECONDS  # one that is due now is not the next
-        due = rhythm.next_poll(now, uid=self._uid, interval_seconds=interval, failures=self._unread)
+        due = poll_schedule.next_poll(now, uid=self._uid, interval_seconds=interval, failures=self._unread)
         return self._clock.monotonic() + due - self._clock.now()
 
     async def _read(self, pool: Pool) -> int:

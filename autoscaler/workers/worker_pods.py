@@ -84,7 +84,7 @@ class Outcome:
         return self.failures[0] if self.failures else None
 
 
-class Crew:
+class WorkerPods:
     """The workers of one pool."""
 
     def __init__(

@@ -1,7 +1,7 @@
 """What one pool says: events as things happen, and its status, written where it changed and not too often.
 
 It remembers what is wrong, stage by stage, until somebody says that it is settled. What the status looks like is put
-together in `status`, the words of events in `telling`.
+together in `status`, the words of events in `event_messages`.
 """
 
 from enum import StrEnum
@@ -12,9 +12,9 @@ import structlog
 from autoscaler import control
 from autoscaler.api.resources.worker_pools import PoolStatus
 from autoscaler.kube import events, writer
-from autoscaler.workers import status, telling
-from autoscaler.workers.asking import TICK_SECONDS
+from autoscaler.workers import event_messages, status
 from autoscaler.workers.model import Counts, Pool, Problem, Told
+from autoscaler.workers.poller import TICK_SECONDS
 
 log = structlog.get_logger()
 PUBLISH_SECONDS: Final = 1.0
@@ -31,7 +31,7 @@ class Stage(StrEnum):
     CLUSTER = "cluster"
 
 
-class Voice:
+class StatusWriter:
     """Speaks for one pool."""
 
     def __init__(self, context: control.ControllerContext, target: writer.Target[Pool], pool: Pool) -> None:
@@ -61,9 +61,9 @@ class Voice:
         if wanted is not self._announced:
             match wanted:
                 case PoolStatus.PAUSED:
-                    self.tell(telling.paused())
+                    self.tell(event_messages.paused())
                 case PoolStatus.SHUTDOWN:
-                    self.tell(telling.shut_down())
+                    self.tell(event_messages.shut_down())
                 case PoolStatus.ACTIVE:
                     pass
         self._announced = wanted
@@ -78,7 +78,7 @@ class Voice:
         """Tell what went wrong, and remember it."""
         log.warning("pool_not_reconciled", pool=self._key, stage=stage, reason=problem.reason, error=problem.message)
         self._problems[stage] = problem
-        self.tell(telling.not_reconciled(problem.message))
+        self.tell(event_messages.not_reconciled(problem.message))
 
     def settle(self, stage: Stage) -> None:
         """Say that nothing is wrong any more with a stage."""

@@ -1,4 +1,4 @@
-"""The life of one pool while we handle it: its queue is asked in rhythm, its workers are cleaned up and made.
+"""The life of one pool while we handle it: its queue is asked on schedule, its workers are cleaned up and made.
 
 Each pool lives in a task of its own, so that a slow queue or a refused worker is nobody else's trouble. Its steps run
 one after the other, on what is known then; only the reading of the queue goes on beside them. It ends when the pool is
@@ -18,9 +18,9 @@ from autoscaler import control
 from autoscaler.api import keys, resources
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
 from autoscaler.kube import kinds, objects, port, store, writer
-from autoscaler.workers import asking, crew, decide, pods, reading, telling, templates, voice
+from autoscaler.workers import decide, event_messages, pods, poller, queue_reader, status_writer, templates, worker_pods
 from autoscaler.workers.model import Counts, Policy, Pool, Problem
-from autoscaler.workers.voice import Stage
+from autoscaler.workers.status_writer import Stage
 
 log = structlog.get_logger()
 POOLS: Final = kinds.custom(resources.WorkerPool)
@@ -42,16 +42,16 @@ class Ground:
     context: control.ControllerContext
     pools: store.Table[Pool]
     pods: store.Table[objects.Pod]
-    reader: reading.Reader
+    reader: queue_reader.QueueReader
     class_name: str | None
     """Pools of this class are ours; None: pools without a class are."""
-    suffix: Callable[[], str] = crew.random_suffix
+    suffix: Callable[[], str] = worker_pods.random_suffix
 
     def is_ours(self, pool: Pool) -> bool:
         return pool.resource.spec.worker_pool_class_name == self.class_name
 
 
-class Life:
+class PoolReconciler:
     """One pool."""
 
     def __init__(self, ground: Ground, pool: Pool, unsure: dict[str, float]) -> None:
@@ -60,13 +60,13 @@ class Life:
         self.queue_size: int | None = None
         self._ground = ground
         self._context = ground.context
-        self._crew = crew.Crew(
+        self._workers = worker_pods.WorkerPods(
             ground.context, ground.pods, pool=self.key, uid=self.uid, unsure=unsure, suffix=ground.suffix
         )
         self._target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=ground.pools)
         self._woken = asyncio.Event()
-        self._asker = asking.Asker(ground.context.clock, ground.reader, uid=self.uid, wake=self._woken.set)
-        self._voice = voice.Voice(ground.context, self._target, pool)
+        self._poller = poller.Poller(ground.context.clock, ground.reader, uid=self.uid, wake=self._woken.set)
+        self._status = status_writer.StatusWriter(ground.context, self._target, pool)
         self._pool_changed = True
         self._size: int | None = None
         """What the queue said last, until it was acted on."""
@@ -94,17 +94,17 @@ class Life:
     @property
     def polls(self) -> Counter[str]:
         """Readings of the queue by how they ended."""
-        return self._asker.polls
+        return self._poller.polls
 
     @property
     def poll_seconds(self) -> float:
         """How long all readings took together."""
-        return self._asker.poll_seconds
+        return self._poller.poll_seconds
 
     def counts(self) -> Counts:
         """Count the workers."""
         pool = self._mine()
-        return decide.counts(self._crew.workers(), pool.resource.spec.pool_capacity if pool else 0)
+        return decide.counts(self._workers.workers(), pool.resource.spec.pool_capacity if pool else 0)
 
     async def run(self) -> None:
         """Go on until the pool is gone or not ours, or we may not act."""
@@ -117,7 +117,7 @@ class Life:
         except writer.FencedError as error:
             log.info("pool_left", pool=self.key, reason=str(error))
         finally:
-            self._asker.stop()
+            self._poller.stop()
 
     def _mine(self) -> Pool | None:
         pool = self._ground.pools.get(self.key)
@@ -128,7 +128,7 @@ class Life:
         self._again_at = None
         try:
             await self._reconcile(pool)
-            self._voice.settle(Stage.CLUSTER)
+            self._status.settle(Stage.CLUSTER)
             self._note_success()
         except port.ConflictError:  # what we knew is old: the change that overtook us is on its way
             self._try_again()
@@ -143,23 +143,23 @@ class Life:
     async def _stumble(self, problem: Problem) -> None:
         """Tell what broke a step, and try again later."""
         self._try_again()
-        self._voice.fail(Stage.CLUSTER, problem)
+        self._status.fail(Stage.CLUSTER, problem)
         with contextlib.suppress(port.KubeError):
-            await self._voice.publish(self._mine(), self.counts(), self.queue_size)
+            await self._status.publish(self._mine(), self.counts(), self.queue_size)
 
     async def _reconcile(self, pool: Pool) -> None:
         if pool.meta.deleted_at is not None:
             await self._leave(pool)
             return
         await self._adopt(pool)
-        if (await self._crew.let_go()).failure is not None:
+        if (await self._workers.let_go()).failure is not None:
             self._try_again()
-        self._voice.announce(pool.resource.spec.status)
+        self._status.announce(pool.resource.spec.status)
         if pool.resource.spec.status is PoolStatus.SHUTDOWN:
             await self._shut_down()
         else:
             await self._follow(pool)
-        await self._voice.publish(self._mine(), self.counts(), self.queue_size)
+        await self._status.publish(self._mine(), self.counts(), self.queue_size)
 
     # Coming and going
 
@@ -168,18 +168,18 @@ class Life:
         if keys.FINALIZER not in pool.meta.finalizers:
             await self._set_finalizers(pool, [*pool.meta.finalizers, keys.FINALIZER])
         if not self._is_adopted and pool.resource.status.managed_by != self._context.identity:
-            self._voice.tell(telling.adopted(self._context.identity))
+            self._status.tell(event_messages.adopted(self._context.identity))
         self._is_adopted = True
 
     async def _leave(self, pool: Pool) -> None:
         """Remove all workers of a pool that is being deleted, then let it go."""
-        self._asker.stop()
-        await self._crew.confirm()
-        outcome = await self._crew.remove([worker.name for worker in self._crew.workers()])
+        self._poller.stop()
+        await self._workers.confirm()
+        outcome = await self._workers.remove([worker.name for worker in self._workers.workers()])
         if outcome.failure is not None:
-            self._voice.tell(telling.not_cleaned(f"not all workers could be removed: {outcome.failure}"))
+            self._status.tell(event_messages.not_cleaned(f"not all workers could be removed: {outcome.failure}"))
             self._try_again()
-        elif keys.FINALIZER in pool.meta.finalizers and self._crew.is_free():
+        elif keys.FINALIZER in pool.meta.finalizers and self._workers.is_free():
             left = [finalizer for finalizer in pool.meta.finalizers if finalizer != keys.FINALIZER]
             with contextlib.suppress(port.NotFoundError):
                 await self._set_finalizers(pool, left)
@@ -189,23 +189,23 @@ class Life:
         await self._context.writer.patch(self._target, self.key, changes, only_if=writer.Precondition.of(pool))
 
     async def _shut_down(self) -> None:
-        self._asker.forget()
-        self._voice.forget()
+        self._poller.forget()
+        self._status.forget()
         self._size, self._bad_growths, self._grow_after = None, 0, float("-inf")
-        await self._remove([worker.name for worker in self._crew.workers()])
+        await self._remove([worker.name for worker in self._workers.workers()])
 
     # Following the queue
 
     async def _follow(self, pool: Pool) -> None:
         """Ask the queue when its time has come or the pool was changed; act on what it said."""
-        if self._asker.ask(pool):
+        if self._poller.ask(pool):
             self._begin_anew()
-        if (answer := self._asker.take(pool)) is not None:
+        if (answer := self._poller.take(pool)) is not None:
             self._size = answer.size
             if answer.problem is None:
-                self._voice.settle(Stage.QUEUE)
+                self._status.settle(Stage.QUEUE)
             else:
-                self._voice.fail(Stage.QUEUE, answer.problem)
+                self._status.fail(Stage.QUEUE, answer.problem)
             await self._clean_up(pool)
         if self._size is not None:
             self.queue_size = self._size
@@ -220,42 +220,43 @@ class Life:
     # Workers
 
     async def _clean_up(self, pool: Pool) -> None:
-        chosen = decide.clean_up(self._crew.workers(), _policy(pool))
+        chosen = decide.clean_up(self._workers.workers(), _policy(pool))
         gone_wrong = frozenset((*chosen.failed, *(worker.name for worker in chosen.stuck)))
         if failed := [name for name in chosen.failed if name not in self._told_failed]:
             log.warning("workers_failed", pool=self.key, workers=failed[:NAMES_LOGGED], count=len(failed))
-            self._voice.tell(telling.failed(len(failed)))
+            self._status.tell(event_messages.failed(len(failed)))
         if stuck := [worker for worker in chosen.stuck if worker.name not in self._told_failed]:
-            self._voice.tell(telling.stuck(stuck))
+            self._status.tell(event_messages.stuck(stuck))
         self._told_failed = gone_wrong
         self._note_workers(failed=bool(failed))
         if removed := await self._remove(chosen.remove):
-            self._voice.tell(telling.cleaned(removed))
+            self._status.tell(event_messages.cleaned(removed))
 
     async def _remove(self, names: tuple[str, ...] | list[str]) -> int:
-        outcome = await self._crew.remove(names)
+        outcome = await self._workers.remove(names)
         if outcome.failure is None:
-            self._voice.settle(Stage.CLEAN_UP)
+            self._status.settle(Stage.CLEAN_UP)
         else:
-            message = (
-                f"{len(outcome.failures)} of {telling.workers(len(names))} could not be removed: {outcome.failure}"
-            )
-            self._voice.fail(Stage.CLEAN_UP, Problem(reason="RemovalFailed", message=message))
+            left = f"{len(outcome.failures)} of {event_messages.workers(len(names))}"
+            message = f"{left} could not be removed: {outcome.failure}"
+            self._status.fail(Stage.CLEAN_UP, Problem(reason="RemovalFailed", message=message))
             self._try_again()
         return outcome.done
 
     async def _grow(self, pool: Pool, queue_size: int) -> None:
-        await self._crew.confirm()
+        await self._workers.confirm()
         policy = _policy(pool)
-        growth = decide.grow(self._crew.workers(), policy, queue_size)
-        self._voice.note_full(telling.full(growth, policy.capacity) if policy.is_active and growth.left_out else None)
+        growth = decide.grow(self._workers.workers(), policy, queue_size)
+        self._status.note_full(
+            event_messages.full(growth, policy.capacity) if policy.is_active and growth.left_out else None
+        )
         if not growth.create:
-            self._voice.settle(Stage.GROWTH)
+            self._status.settle(Stage.GROWTH)
         wanted = growth.create
-        if wanted and self._context.clock.monotonic() < self._grow_after - asking.TICK_SECONDS:
+        if wanted and self._context.clock.monotonic() < self._grow_after - poller.TICK_SECONDS:
             wanted = 0
-            self._asker.ask_again(self._grow_after)
-        unchecked = self._template_checked != pool.meta.generation or self._voice.has_failed(Stage.TEMPLATE)
+            self._poller.ask_again(self._grow_after)
+        unchecked = self._template_checked != pool.meta.generation or self._status.has_failed(Stage.TEMPLATE)
         if wanted or unchecked:
             await self._create(pool, wanted)
 
@@ -265,40 +266,42 @@ class Life:
             template = await templates.read(self._context.api, pool)
             pods.make(template, templates.blueprint(pool), self._ground.suffix())
         except (pods.TemplateError, port.NotFoundError) as error:
-            self._voice.fail(Stage.TEMPLATE, Problem(reason="BadTemplate", message=str(error)))
+            self._status.fail(Stage.TEMPLATE, Problem(reason="BadTemplate", message=str(error)))
             return
-        self._voice.settle(Stage.TEMPLATE)
+        self._status.settle(Stage.TEMPLATE)
         self._template_checked = pool.meta.generation
         if count:
             await self._create_from(template, pool, count)
 
     async def _create_from(self, template: dict[str, Any], pool: Pool, count: int) -> None:
         """Make workers; after a refusal, one is tried before the others."""
-        tries = [1, count - 1] if self._voice.has_failed(Stage.GROWTH) else [count]
+        tries = [1, count - 1] if self._status.has_failed(Stage.GROWTH) else [count]
         done, failure = 0, None
         for part in tries:
             if failure is None:
-                outcome = await self._crew.create(part, template, templates.blueprint(pool), is_wanted=self._may_grow)
+                outcome = await self._workers.create(
+                    part, template, templates.blueprint(pool), is_wanted=self._may_grow
+                )
                 done, failure = done + outcome.done, outcome.failure
         if done:
-            self._voice.tell(telling.created(done))
+            self._status.tell(event_messages.created(done))
         if failure is None:
-            self._voice.settle(Stage.GROWTH)
+            self._status.settle(Stage.GROWTH)
             return
         self._hold_growth()
-        message = f"created {done} of {telling.workers(count)}: {failure}"
-        self._voice.fail(Stage.GROWTH, Problem(reason="CreationFailed", message=message))
+        message = f"created {done} of {event_messages.workers(count)}: {failure}"
+        self._status.fail(Stage.GROWTH, Problem(reason="CreationFailed", message=message))
 
     def _may_grow(self) -> bool:
         """Ask before each creation: the pool may have been changed, shut down or deleted since it was planned."""
         pool = self._mine()
         if pool is None or pool.meta.deleted_at is not None or not _policy(pool).is_active:
             return False
-        return len(self._crew.workers()) < pool.resource.spec.pool_capacity
+        return len(self._workers.workers()) < pool.resource.spec.pool_capacity
 
     def _note_workers(self, *, failed: bool) -> None:
         """Make new workers less and less often while all that is made fails at once; begin anew when one works."""
-        if self._crew.has_proven():
+        if self._workers.has_proven():
             self._bad_growths = 0
         elif failed:
             self._hold_growth()
@@ -308,7 +311,7 @@ class Life:
         pause = min(last, first * 2.0 ** min(self._bad_growths, 10))
         self._bad_growths += 1
         self._grow_after = self._context.clock.monotonic() + pause
-        self._asker.ask_again(self._grow_after)
+        self._poller.ask_again(self._grow_after)
         log.warning("growth_held", pool=self.key, seconds=pause)
 
     # Waiting
@@ -325,7 +328,7 @@ class Life:
 
     async def _until_woken(self) -> None:
         """Wait for a change or for what is due; changes of pods alone are gathered for a moment."""
-        due = [at for at in (*self._asker.times(), self._voice.publish_at, self._again_at) if at is not None]
+        due = [at for at in (*self._poller.times(), self._status.publish_at, self._again_at) if at is not None]
         limit = max(0.0, min(due) - self._context.clock.monotonic()) if due else None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit):
@@ -334,7 +337,7 @@ class Life:
     async def _until_changed(self) -> None:
         while True:
             await self._woken.wait()
-            if self._pool_changed or self._asker.is_done:
+            if self._pool_changed or self._poller.is_done:
                 return
             if self._again_at is None:
                 await asyncio.sleep(GATHER_SECONDS)

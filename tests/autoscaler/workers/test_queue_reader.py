@@ -11,7 +11,7 @@ from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.kube import port
 from autoscaler.queues import port as queues
 from autoscaler.simulation import virtual_time
-from autoscaler.workers import reading
+from autoscaler.workers import queue_reader
 from tests.autoscaler.kube.cluster import simulated
 
 
@@ -67,9 +67,9 @@ OPEN = QueueSource(endpoint="https://web/queue")
 LOCKED = QueueSource(endpoint="https://web/queue", secret_name="api")
 
 
-def made() -> tuple[reading.Reader, Secrets, Door]:
+def made() -> tuple[queue_reader.QueueReader, Secrets, Door]:
     api, door = Secrets(), Door()
-    return reading.Reader(api, virtual_time.clock(), door), api, door
+    return queue_reader.QueueReader(api, virtual_time.clock(), door), api, door
 
 
 @simulated
@@ -102,7 +102,7 @@ async def test_a_new_key_is_used_within_half_a_minute_where_the_old_one_still_wo
     reader, api, door = made()
     await reader.read(LOCKED, "jobs")
     api.key, door.takes = "second", "second"
-    await asyncio.sleep(reading.KEEP_SECONDS + 1)
+    await asyncio.sleep(queue_reader.KEEP_SECONDS + 1)
     await reader.read(LOCKED, "jobs")
     assert door.seen == ["first", "second"]
 

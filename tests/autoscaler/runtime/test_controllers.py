@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from autoscaler.runtime import assembly, settings
+from autoscaler.runtime import controllers, settings
 
 
 def chosen(*flags: str) -> settings.Settings:
@@ -32,10 +32,10 @@ def chosen(*flags: str) -> settings.Settings:
     ],
 )
 def test_each_part_has_its_lease(flags: list[str], want: dict[str, tuple[str, str | None]]) -> None:
-    made = assembly.registrations(chosen(*flags))
+    made = controllers.registrations(chosen(*flags))
     assert {name: (each.lease, each.lease_namespace) for name, each in made.items()} == want
 
 
 def test_every_controller_that_can_be_asked_for_is_there() -> None:
     for name in settings.CONTROLLERS:
-        assert assembly.registrations(chosen("--cluster", "prod", "--controllers", name))
+        assert controllers.registrations(chosen("--cluster", "prod", "--controllers", name))

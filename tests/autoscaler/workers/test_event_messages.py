@@ -1,13 +1,13 @@
 """What is told about a pool says the numbers, and stays short however many workers it is about."""
 
-from autoscaler.workers import telling
+from autoscaler.workers import event_messages
 from autoscaler.workers.model import Growth, Phase, Reason, Worker
 
 
 def test_numbers_are_told_in_words() -> None:
-    assert telling.created(1).message == "created 1 worker"
-    assert telling.cleaned(5).message == "removed 5 workers that ended"
-    full = telling.full(Growth(create=2, wanted=10, capacity=2), 5)
+    assert event_messages.created(1).message == "created 1 worker"
+    assert event_messages.cleaned(5).message == "removed 5 workers that ended"
+    full = event_messages.full(Growth(create=2, wanted=10, capacity=2), 5)
     assert (full.reason, full.message, full.warning) == (
         Reason.CAPACITY_REACHED,
         "the pool may have 5 workers, and 8 jobs have no worker",
@@ -16,23 +16,23 @@ def test_numbers_are_told_in_words() -> None:
 
 
 def test_workers_that_went_wrong_are_told_of_in_words_that_repeat() -> None:
-    assert telling.failed(5).message == "5 workers failed"
+    assert event_messages.failed(5).message == "5 workers failed"
     found = [Worker(name=name, phase=Phase.PENDING, trouble="ErrImagePull") for name in ("v", "w")]
-    assert telling.stuck(found).message == "2 workers cannot start: ErrImagePull"
+    assert event_messages.stuck(found).message == "2 workers cannot start: ErrImagePull"
 
 
 def test_every_reason_of_the_seed_has_words() -> None:
     growth = Growth(create=0, wanted=1, capacity=0)
     told = [
-        telling.adopted("prod-us"),
-        telling.not_reconciled("why"),
-        telling.cleaned(1),
-        telling.failed(1),
-        telling.full(growth, 0),
-        telling.created(1),
-        telling.paused(),
-        telling.shut_down(),
-        telling.not_cleaned("why"),
+        event_messages.adopted("prod-us"),
+        event_messages.not_reconciled("why"),
+        event_messages.cleaned(1),
+        event_messages.failed(1),
+        event_messages.full(growth, 0),
+        event_messages.created(1),
+        event_messages.paused(),
+        event_messages.shut_down(),
+        event_messages.not_cleaned("why"),
     ]
     assert [one.reason for one in told] == list(Reason)
     assert all(one.message for one in told)

@@ -42,7 +42,7 @@ class _Kept:
         return f"_Kept(until={self.until})"
 
 
-class Reader:
+class QueueReader:
     """Reads queues for all pools."""
 
     def __init__(self, api: port.Api, time: clock.Clock, kinds_of_queues: Queues) -> None:
