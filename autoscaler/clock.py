@@ -4,6 +4,7 @@ In a simulation both are virtual. Nothing but this module may read the machine's
 """
 
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -38,3 +39,8 @@ def to_rfc3339(seconds: float) -> str:
 def to_rfc3339_micro(seconds: float) -> str:
     """Write a time as Kubernetes does in Leases and Events: UTC, six digits of the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def earliest(times: Iterable[float | None]) -> float | None:
+    """Return the first of several moments, those that are not known left out; None if none is."""
+    return min((at for at in times if at is not None), default=None)

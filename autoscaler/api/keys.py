@@ -23,6 +23,9 @@ PAUSED: Final = f"{PREFIX}paused"
 WORKER_POOL: Final = f"{PREFIX}worker-pool"
 """Label on worker pods: the name of their pool."""
 
+TEMPLATE_HASH: Final = f"{PREFIX}template-hash"
+"""Annotation on worker pods: a hash of what they were made from."""
+
 # Machines (seed 001); ADR 0005 tells which spelling was chosen where the seed has two
 MACHINE_GROUP: Final = f"{PREFIX}machine-group"
 """Label on Machines and pods, annotation on nodes: the machine group, which is the Machine's name."""

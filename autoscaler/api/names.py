@@ -26,6 +26,10 @@ CLUSTER_LEASE: Final = "sluice"
 WORKER_LEASE: Final = "sluice-workers"
 """The Lease of the worker pools without a class; those of the classes are named after it."""
 
+WORKERS_PART: Final = "workers"
+PART_MAX: Final = LABEL_VALUE_MAX - len("leaving-")
+"""A finalizer's name is as long as a label's value at most."""
+
 DRAIN_OBJECT: Final = "sluice-leaving"
 """The ConfigMap in the runtime's namespace whose deletion asks the whole runtime to leave the cluster."""
 
@@ -42,6 +46,16 @@ def worker_lease(class_name: str | None) -> str:
     if len(plain) <= OBJECT_NAME_MAX:
         return plain
     return f"{WORKER_LEASE}-{hashlib.sha256(class_name.encode()).hexdigest()}"
+
+
+def worker_part(class_name: str | None) -> str:
+    """Name the part of the runtime that handles the worker pools of a class, for its finalizer on the drain object."""
+    if class_name is None:
+        return WORKERS_PART
+    plain = f"{WORKERS_PART}.{class_name}"
+    if len(plain) <= PART_MAX:
+        return plain
+    return f"{WORKERS_PART}-{hashlib.sha256(class_name.encode()).hexdigest()[:32]}"
 
 
 def instance(pool: str, number: int) -> str:

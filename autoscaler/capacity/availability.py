@@ -7,6 +7,7 @@ each failure in a row and begins anew once a machine came.
 from collections.abc import Mapping
 from typing import Final
 
+from autoscaler import backoff
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
@@ -15,7 +16,7 @@ FIRST_SECONDS: Final = 180.0
 LONGEST_SECONDS: Final = 3600.0
 UNSUPPORTED_SECONDS: Final = 6 * 3600.0
 """A zone that does not offer a type will not do so in an hour either."""
-_DOUBLINGS: Final = 10
+_BACKOFF: Final = backoff.Backoff(first_seconds=FIRST_SECONDS, longest_seconds=LONGEST_SECONDS)
 
 
 def note(before: Unavailable | None, activity: cloud.Activity, now: float) -> Unavailable:
@@ -71,4 +72,4 @@ def next_end(known: Mapping[NodeGroupKey, Unavailable], now: float) -> float | N
 def _pause(reason: cloud.LaunchFailure, failures: int) -> float:
     if reason is cloud.LaunchFailure.UNSUPPORTED:
         return UNSUPPORTED_SECONDS
-    return min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures - 1, _DOUBLINGS))
+    return _BACKOFF.pause(failures)

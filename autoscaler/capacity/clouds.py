@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, control
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.accounts import ProviderAccount, ProviderAccountSpec
 from autoscaler.capacity import sightings
@@ -25,7 +25,7 @@ REFRESH_SECONDS: Final = 60.0
 """How often a quiet account is read."""
 BUSY_SECONDS: Final = 5.0
 """How often one is read in which a group lacks machines."""
-FAILED_SECONDS: Final = (2.0, 60.0)
+_BACKOFF: Final = backoff.Backoff(first_seconds=2.0, longest_seconds=60.0)
 """After a reading that failed: when it is tried again, at first and at last."""
 OUTAGE_SECONDS: Final = 30.0
 """An account that cannot be read for so long is asked for nothing until it can: other pools may help."""
@@ -282,9 +282,8 @@ class Clouds:
     def _failed(self, name: str, seen: sightings.Seen, problem: str) -> tuple[bool, float]:
         """Note that an account could not be read; return whether that is news, and for how long to wait then."""
         changed, seen.problem = seen.problem != problem, problem
-        first, last = FAILED_SECONDS
-        pause = min(last, first * 2.0 ** min(seen.failures, 10))
         seen.failures += 1
+        pause = _BACKOFF.pause(seen.failures)
         if seen.failing_since is None:
             seen.failing_since = self._context.clock.monotonic()
         was_out, seen.is_out = seen.is_out, name in self.outages()

@@ -7,11 +7,12 @@ back, groups grow, and machines that are of no use, doomed or idle go.
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, clock, control
 from autoscaler.api import resources
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import (
@@ -22,6 +23,7 @@ from autoscaler.capacity import (
     daemons,
     decide,
     departures,
+    draining,
     experience,
     farewells,
     foreign,
@@ -34,7 +36,6 @@ from autoscaler.capacity import (
     publishing,
     renewer,
     reservations,
-    resting,
     shortages,
     supply,
     telling,
@@ -44,7 +45,7 @@ from autoscaler.capacity.custom import POOLS, SCOPES
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
-from autoscaler.kube import events, kinds, objects, store
+from autoscaler.kube import kinds, objects, store
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
@@ -84,7 +85,7 @@ class Controller:
         self._clouds = clouds.Clouds(context, open_cloud)
         self._books = bookkeeping.Bookkeeper(context, self._clouds)
         self._news = interruptions.News(context, self._clouds, open_news) if open_news is not None else None
-        self._resting = resting.Resting(context.clock)
+        self._resting = backoff.Retries(context.clock, draining.BACKOFF)
         self._departures = departures.Departures(
             context, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, resting=self._resting
         )
@@ -152,7 +153,7 @@ class Controller:
         wakes.append(await self._farewells.carry_out(self._snapshot()))
         if len(landed) < len(launches) or not is_kept or not is_taken_back:
             wakes.append(now + AGAIN_SECONDS)
-        return min((at for at in wakes if at is not None), default=None)
+        return clock.earliest(wakes)
 
     def _snapshot(self) -> Snapshot:
         nodes = self._nodes.snapshot()
@@ -259,27 +260,23 @@ class Controller:
     # Telling
 
     def _tell(self, plan: decide.Plan, landed: dict[NodeGroupKey, decide.Launch]) -> None:
-        said: dict[str, str] = {}
+        waiting = {pod.meta.uid for hope in plan.hopes for pod in hope.pods}
+        waiting |= {pod.meta.uid for despair in plan.despairs for pod in despair.pods}
+        self._told = {uid: text for uid, text in self._told.items() if uid in waiting}
         for hope in plan.hopes:
             launches = [landed[key] for key in hope.groups if key in landed]
             if launches:
-                message = telling.triggered(launches)
-                said |= self._tell_pods(hope.pods, telling.TRIGGERED, message, events.EventType.NORMAL)
+                self._tell_pods(hope.pods, telling.TRIGGERED, telling.triggered(launches))
         for despair in plan.despairs:
-            message = telling.not_triggered(despair.rejections)
-            said |= self._tell_pods(despair.pods, telling.NOT_TRIGGERED, message, events.EventType.NORMAL)
-        waiting = {pod.meta.uid for hope in plan.hopes for pod in hope.pods}
-        waiting |= {pod.meta.uid for despair in plan.despairs for pod in despair.pods}
-        self._told = {uid: text for uid, text in self._told.items() if uid in waiting} | said
+            self._tell_pods(despair.pods, telling.NOT_TRIGGERED, telling.not_triggered(despair.rejections))
 
-    def _tell_pods(
-        self, pods: tuple[objects.Pod, ...], reason: str, message: str, kind: events.EventType
-    ) -> dict[str, str]:
-        """Tell pods what they were not told yet."""
-        for pod in pods[:EVENTS_MAX]:
-            if self._told.get(pod.meta.uid) != reason:
-                regarding = events.Regarding(resource=kinds.PODS, key=pod.meta.key, uid=pod.meta.uid)
-                self._context.recorder.record(
-                    events.Event(regarding=regarding, type=kind, reason=reason, message=message)
-                )
-        return {pod.meta.uid: reason for pod in pods}
+    def _tell_pods(self, pods: tuple[objects.Pod, ...], reason: str, message: str) -> None:
+        """Tell pods what they were not told yet; what the API server does not take is told in a later cycle."""
+        untold = [pod for pod in pods[:EVENTS_MAX] if self._told.get(pod.meta.uid) != reason]
+        self._told |= {pod.meta.uid: reason for pod in pods}
+        for pod in untold:
+            self._context.tell(kinds.PODS, pod, reason, message, ended=partial(self._note_told, pod.meta.uid))
+
+    def _note_told(self, uid: str, is_told: bool) -> None:  # noqa: FBT001  # a callback's shape
+        if not is_told:
+            self._told.pop(uid, None)

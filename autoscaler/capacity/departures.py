@@ -11,14 +11,13 @@ from typing import Any, Final
 
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, clock, control
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import clouds, draining, drains, marks, removal, replacing, work
 from autoscaler.capacity.custom import POOLS
-from autoscaler.capacity.resting import Resting
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import events, listing, objects, port, store
+from autoscaler.kube import listing, objects, port, store
 
 log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0
@@ -44,7 +43,7 @@ class Departures:
         nodes: store.Table[objects.Node],
         pods: store.Table[objects.Pod],
         pools: store.Table[objects.Custom[InstancePool]],
-        resting: Resting,
+        resting: backoff.Retries,
     ) -> None:
         self._context = context
         self._resting = resting
@@ -70,7 +69,7 @@ class Departures:
         snapshot = take()
         going = (*drains.choose(snapshot), *renewed)
         wakes += [await self._drainer.drain(going), await self._remove(snapshot, needed, going)]
-        return min((at for at in wakes if at is not None), default=None)
+        return clock.earliest(wakes)
 
     # Machines that are of no use, or will be gone
 
@@ -95,11 +94,8 @@ class Departures:
     def _tell_pool(self, each: replacing.Replacement) -> None:
         pool = self._pools.get(objects.Key("", each.key.pool))
         if pool is not None:
-            regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
             message = f"a machine of {each.group} was ended: {each.reason}"
-            self._context.recorder.record(
-                events.Event(regarding=regarding, type=events.EventType.WARNING, reason=each.reason, message=message)
-            )
+            self._context.tell(POOLS, pool, each.reason, message, is_warning=True)
 
     # Removals
 
@@ -121,7 +117,7 @@ class Departures:
         await asyncio.gather(*(self._end(each) for each in due))
         ago = self._context.clock.monotonic() - self._context.clock.now()
         settled = [at + SETTLE_SECONDS - ago for name, at in self._marked.items() if not self._settled(name)]
-        return min((at for at in (choice.wake_at, *settled) if at is not None), default=None)
+        return clock.earliest((choice.wake_at, *settled))
 
     def _settled(self, name: str) -> bool:
         return self._context.clock.monotonic() >= self._marked.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS

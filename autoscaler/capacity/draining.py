@@ -10,14 +10,17 @@ from typing import Any, Final
 
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, control
 from autoscaler.api import keys
-from autoscaler.capacity import marks, resting, supply, work
+from autoscaler.capacity import marks, supply, work
 from autoscaler.capacity.drains import Drain
 from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
+BACKOFF: Final = backoff.Backoff(first_seconds=4.0, longest_seconds=30.0)
+"""What was asked for and refused, an eviction or a change of a group, is asked for again after this, however often a
+busy cluster makes a plan meanwhile."""
 """When pods that could not be evicted are asked again."""
 AT_ONCE: Final = 20
 """So many nodes and pods are written to at a time: nobody else waits long for the next plan."""
@@ -33,7 +36,7 @@ class Drainer:
         self._nodes = nodes
         self._pods = pods
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
-        self._resting = resting.Resting(context.clock)
+        self._resting = backoff.Retries(context.clock, BACKOFF)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def drain(self, drains: Collection[Drain]) -> float | None:

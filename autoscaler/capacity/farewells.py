@@ -11,15 +11,16 @@ from typing import Any, Final
 
 import structlog
 
-from autoscaler import control, drain_object
+from autoscaler import clock, control
 from autoscaler.api import keys, permissions
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import leaving
 from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.drain_object import Stage
-from autoscaler.kube import events, kinds, listing, objects, owned_marks, port, store, writer
+from autoscaler.control import drain_object
+from autoscaler.control.drain_object import Stage
+from autoscaler.kube import finalizers, kinds, listing, objects, owned_marks, port, store, writer
 
 log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0
@@ -90,7 +91,7 @@ class Farewells:
                 wakes.append(await self._calmly(self._hold(pool), HOLD_AGAIN_SECONDS))
         if self.is_dissolving:
             wakes.append(await self._calmly(self._close(snapshot), AGAIN_SECONDS))
-        return min((at for at in wakes if at is not None), default=None)
+        return clock.earliest(wakes)
 
     async def _calmly(self, step: Coroutine[Any, Any, float | None], again_seconds: float) -> float | None:
         """Take a step. One that fails is taken again later, and does not stop the others."""
@@ -108,7 +109,7 @@ class Farewells:
         self._told.pop(pool.meta.uid, None)
         is_staying = self._object.stage is Stage.STAYING and pool.meta.deleted_at is None
         if is_staying and keys.FINALIZER not in pool.meta.finalizers:
-            await self._set_finalizers(pool, [*pool.meta.finalizers, keys.FINALIZER])
+            await finalizers.add(self._context.writer, self._target, pool, keys.FINALIZER)
 
     async def _see_off(self, pool: Pool, snapshot: Snapshot) -> float | None:
         """Tell of a pool that is being removed, and let it go once it is empty."""
@@ -125,7 +126,7 @@ class Farewells:
             return None  # it goes with all others
         if not await self._is_empty(left, snapshot):
             return self._context.clock.now() + AGAIN_SECONDS
-        await self._set_finalizers(pool, [each for each in pool.meta.finalizers if each != keys.FINALIZER])
+        await finalizers.remove(self._context.writer, self._target, pool, keys.FINALIZER)
         log.info("pool_let_go", pool=name, since=left.since)
         return None
 
@@ -142,11 +143,6 @@ class Farewells:
         found = await asyncio.gather(*(listing.pods_on(api, node.meta.key.name) for node in left.nodes))
         return not any(leaving.is_waited_for(pod, snapshot) for pods in found for pod in pods)
 
-    async def _set_finalizers(self, pool: Pool, finalizers: list[str]) -> None:
-        changes = {"metadata": {"finalizers": finalizers or None}}
-        only_if = writer.Precondition.of(pool)
-        await self._context.writer.patch(self._target, pool.meta.key, changes, only_if=only_if)
-
     # The whole stack
 
     async def _close(self, snapshot: Snapshot) -> float | None:
@@ -154,13 +150,13 @@ class Farewells:
         if not await self._is_over(snapshot):
             self._closing_since = None
             return None
-        clock = self._context.clock
+        time = self._context.clock
         if self._closing_since is None:
-            self._closing_since = clock.monotonic()
+            self._closing_since = time.monotonic()
         closed_at = self._closing_since + CLOSING_SECONDS
-        if leaving.services(snapshot) and clock.monotonic() < closed_at - TICK_SECONDS:
-            at_once = clock.now() + TICK_SECONDS if not snapshot.closing else None  # nobody was asked yet
-            return at_once or closed_at - clock.monotonic() + clock.now()
+        if leaving.services(snapshot) and time.monotonic() < closed_at - TICK_SECONDS:
+            at_once = time.now() + TICK_SECONDS if not snapshot.closing else None  # nobody was asked yet
+            return at_once or closed_at - time.monotonic() + time.now()
         return await self._dissolve()
 
     async def _is_over(self, snapshot: Snapshot) -> bool:
@@ -212,9 +208,8 @@ class Farewells:
         if self._told.get(pool.meta.uid) is reason:
             return
         self._told[pool.meta.uid] = reason
-        kind = events.EventType.WARNING if reason is leaving.Reason.OVERDUE else events.EventType.NORMAL
-        regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
-        self._context.recorder.record(events.Event(regarding=regarding, type=kind, reason=reason, message=str(left)))
+        is_overdue = reason is leaving.Reason.OVERDUE
+        self._context.tell(POOLS, pool, reason, str(left), is_warning=is_overdue, is_change=True)
         log.info("pool_leaving", pool=pool.meta.key.name, stage=reason, pods=len(left.pods), since=left.since)
 
 

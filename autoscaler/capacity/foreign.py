@@ -4,24 +4,20 @@ The upstream cluster-autoscaler holds a Lease of a known name while it lives. It
 that is no longer renewed means nobody.
 """
 
-import asyncio
 from datetime import datetime
 from typing import Final
 
-import structlog
-
 from autoscaler import control
+from autoscaler.control import polling
 from autoscaler.kube import kinds, lease, objects, port
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "cluster-autoscaler"
 LOOK_SECONDS: Final = 15.0
-SOON_SECONDS: Final = 0.5
-log = structlog.get_logger()
 
 
 class Foreign:
-    """A source that looks for another scaler, and wakes the controller when that changes."""
+    """Looks for another scaler, and wakes the controller when that changes."""
 
     def __init__(self, context: control.ControllerContext) -> None:
         self._context = context
@@ -30,28 +26,14 @@ class Foreign:
         self.is_known = False
         self.who: str | None = None
         """Who else scales nodes; None if nobody does."""
-        context.feed(self)
+        polling.Polling(context, "other autoscaler", self._look_once)
 
-    async def run(self) -> None:
-        """Look again and again while we may act."""
-        while True:
-            if self._context.held_back() is None:
-                await self._look_once()
-            await asyncio.sleep(LOOK_SECONDS if self.is_known else SOON_SECONDS)
-
-    def unsynced(self) -> str | None:
-        """Return None: the controller asks whether we know."""
-        return None
-
-    async def _look_once(self) -> None:
-        try:
-            who = await self._look(self._context.clock.monotonic())
-        except port.KubeError as error:
-            log.warning("foreign_scaler_unknown", error=str(error))
-            return
+    async def _look_once(self) -> float:
+        who = await self._look(self._context.clock.monotonic())
         if not self.is_known or who != self.who:
             self.is_known, self.who = True, who
             self._context.wake(kinds.LEASES.kind, objects.Key(NAMESPACE, NAME))
+        return LOOK_SECONDS
 
     async def _look(self, now: float) -> str | None:
         request = port.Request(method="GET", path=kinds.LEASES.path(NAME, NAMESPACE))

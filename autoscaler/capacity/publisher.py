@@ -17,7 +17,8 @@ from autoscaler.capacity import accounting, budgets, clouds, decide, demand, off
 from autoscaler.capacity.custom import POOLS, SCOPES
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
-from autoscaler.kube import events, objects, port, store, writer
+from autoscaler.control import metrics
+from autoscaler.kube import objects, port, store, writer
 
 log = structlog.get_logger()
 S = TypeVar("S", bound=objects.Stored)
@@ -44,7 +45,7 @@ class Publisher:
         )
         self._scope_target = writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes)
         self._warned: dict[tuple[str, str | None, budgets.Kind], frozenset[budgets.State]] = {}
-        self._metrics: tuple[control.Metric, ...] = NOTHING
+        self._metrics: tuple[metrics.Metric, ...] = NOTHING
         context.measure(lambda: self._metrics if context.held_back() is None else NOTHING)
 
     async def publish(self, snapshot: Snapshot, plan: decide.Plan) -> None:
@@ -69,13 +70,8 @@ class Publisher:
         self._metrics = tuple(_metrics(snapshot, month, waiting))
 
     async def _write(self, target: "writer.Target[S]", stored: S, changes: Manifest) -> None:
-        if not changes:
-            return
-        only_if = writer.Precondition.of(stored)
         try:
-            await self._context.writer.patch(
-                target, stored.meta.key, {"status": changes}, only_if=only_if, subresource="status"
-            )
+            await self._context.writer.patch_status(target, stored, changes)
         except port.KubeError as error:
             log.info("status_not_written", kind=target.resource.kind, name=stored.meta.key.name, error=str(error))
 
@@ -93,10 +89,7 @@ class Publisher:
         pool = self._pools.get(objects.Key("", budget.pool))
         if pool is None:
             return
-        regarding = events.Regarding(resource=POOLS, key=pool.meta.key, uid=pool.meta.uid)
-        self._context.recorder.record(
-            events.Event(regarding=regarding, type=events.EventType.WARNING, reason=state, message=str(budget))
-        )
+        self._context.tell(POOLS, pool, state, str(budget), is_warning=True, is_change=True)
 
 
 def _waiting(snapshot: Snapshot, plan: decide.Plan) -> Counter[str]:
@@ -106,23 +99,23 @@ def _waiting(snapshot: Snapshot, plan: decide.Plan) -> Counter[str]:
     return Counter(demand.scope_of(snapshot, pod.meta.key.namespace) for pod in pods)
 
 
-def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str]) -> Iterable[control.Metric]:
-    yield _gauge(
+def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str]) -> Iterable[metrics.Metric]:
+    yield metrics.gauge(
         "sluice_pool_instances",
         "Machines of a pool, those still starting included.",
         [({"pool": name}, offers.active(snapshot, name)) for name in sorted(snapshot.pools)],
     )
-    yield _gauge(
+    yield metrics.gauge(
         "sluice_pool_seconds_this_month",
         "Machine-seconds that a pool has used this month.",
         [({"pool": name}, month.to_date.seconds.get(name, 0)) for name in sorted(snapshot.pools)],
     )
-    yield _gauge(
+    yield metrics.gauge(
         "sluice_pool_cost_this_month",
         "What a pool has cost this month, in the currency of the prices, as far as they are known.",
         [({"pool": name}, micros / MICROS) for name, micros in sorted(month.to_date.cost_micros.items()) if micros],
     )
-    yield _gauge(
+    yield metrics.gauge(
         "sluice_budget_used_ratio",
         "How much of a month's budget is used; 1 is all of it.",
         [
@@ -130,22 +123,17 @@ def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str])
             for each in month.limits
         ],
     )
-    yield _gauge(
+    yield metrics.gauge(
         "sluice_waiting_pods",
         "Pods that wait for a machine, by scope.",
         [({"scope": scope}, count) for scope, count in sorted(waiting.items())],
     )
     short = [key for key, each in snapshot.unavailable.items() if each.until > snapshot.now]
-    yield _gauge(
+    yield metrics.gauge(
         "sluice_offerings_unavailable",
         "Offerings of a pool that the provider does not have just now.",
         [({"pool": pool}, count) for pool, count in sorted(Counter(key.pool for key in short).items())],
     )
-
-
-def _gauge(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> control.Metric:
-    made = tuple(control.Sample(labels=labels, value=value) for labels, value in samples)
-    return control.Metric(name=name, text=text, type=control.MetricType.GAUGE, samples=made)
 
 
 NOTHING: Final = tuple(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler import clock
-from autoscaler.api import conditions
+from autoscaler.api import conditions, status
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.accounts import ProviderAccount
 from autoscaler.api.resources.base import Condition
@@ -39,7 +39,6 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
 
     `problem` is why the pool's account cannot be used; None: it can.
     """
-    written = pool.status.model_dump(mode="json", by_alias=True, exclude_none=True)
     name = pool.metadata.name
     groups = [group for group in snapshot.groups if group.key.pool == name]
     said = [_ready(pool, groups, problem, snapshot.now)]
@@ -50,11 +49,11 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     wanted: dict[str, Any] = {
         "activeInstances": offers.active(snapshot, name),
         "conditions": said,
-        **_used(name, month, written),
+        **_used(pool, month),
     }
     if problem is None:  # of an account that cannot be read, what was read last stands
         wanted["nodeGroups"] = [_group(snapshot, group) for group in groups[:NODE_GROUPS_MAX]]
-    return {key: value for key, value in wanted.items() if written.get(key) != value}
+    return status.changes(pool.status, wanted)
 
 
 def account_changes(account: ProviderAccount, problem: str | None, now: float) -> Manifest:
@@ -64,15 +63,13 @@ def account_changes(account: ProviderAccount, problem: str | None, now: float) -
     said = conditions.written(
         READY, holds=problem is None, reason=reason, message=problem or "", before=before, now=now
     )
-    written = account.status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {} if written.get("conditions") == [said] else {"conditions": [said]}
+    return status.changes(account.status, {"conditions": [said]})
 
 
 def scope_changes(
     scope: Scope, month: Month, pending: int, durations: Mapping[ScopePool, Durations], *, now: float
 ) -> Manifest:
     """Return the fields of a scope's status that must be written; empty if it says all this already."""
-    written = scope.status.model_dump(mode="json", by_alias=True, exclude_none=True)
     before = {each.name: each for each in scope.status.pools}
     pools = []
     for entry in scope.spec.pools:
@@ -88,7 +85,7 @@ def scope_changes(
     own = [each for each in month.limits if each.scope == scope.metadata.name]
     said = _within_budget(own, scope.status.conditions, now)
     wanted = {"pending": pending, "month": month.to_date.month, "pools": pools, "conditions": said}
-    return {key: value for key, value in wanted.items() if written.get(key) != value}
+    return status.changes(scope.status, wanted)
 
 
 def warnings(budget: budgets.Budget) -> frozenset[budgets.State]:
@@ -113,15 +110,17 @@ def durations_of(scopes: Iterable[Scope]) -> dict[ScopePool, Durations]:
     }
 
 
-def _used(pool: str, month: Month, written: Mapping[str, Any]) -> Manifest:
+def _used(pool: InstancePool, month: Month) -> Manifest:
     """Return what a pool has used this month; small steps are not worth a write."""
-    before = written.get("secondsThisMonth") if written.get("month") == month.to_date.month else None
+    name, before = pool.metadata.name, None
+    if pool.status.month == month.to_date.month:
+        before = pool.status.seconds_this_month
     used: Manifest = {
         "month": month.to_date.month,
-        "secondsThisMonth": _steady(month.to_date.seconds.get(pool, 0), before),
+        "secondsThisMonth": _steady(month.to_date.seconds.get(name, 0), before),
     }
     if used["secondsThisMonth"] != before:
-        cost = month.to_date.cost_micros.get(pool, 0)
+        cost = month.to_date.cost_micros.get(name, 0)
         used["costThisMonth"] = f"{cost // MICROS}.{cost % MICROS // 10_000:02d}" if cost else None
     return used
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, control
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import availability, clouds, replacing, resting
+from autoscaler.capacity import availability, clouds, replacing
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
 
@@ -23,7 +23,7 @@ class Shortages:
     """Knows which offerings are left alone."""
 
     def __init__(
-        self, context: control.ControllerContext, known: clouds.Clouds, set_desired: SetDesired, rests: resting.Resting
+        self, context: control.ControllerContext, known: clouds.Clouds, set_desired: SetDesired, rests: backoff.Retries
     ) -> None:
         self._context = context
         self._resting = rests

@@ -5,21 +5,20 @@ themselves, and neither the event loop nor the process's end waits for them.
 """
 
 import asyncio
-import contextlib
-import functools
 import random
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import structlog
 
+from autoscaler import backoff, threads
 from autoscaler.cloud import ec2_errors, port
 
 T = TypeVar("T")
 THREADS: Final = 8
 _RANDOM: Final = random.SystemRandom()
+_LONGEST_SECONDS: Final = 60.0
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +50,7 @@ class Calls:
                 if error.reason not in {port.Reason.THROTTLED, port.Reason.UNREACHABLE}:
                     raise
                 log.info("read_tried_again", what=what, reason=error.reason, attempt=attempt + 1)
-                await asyncio.sleep(self._pause(attempt, error.reason))
+                await asyncio.sleep(self._pause(attempt + 1, error.reason))
         return await self._once(what, call, is_write=False)
 
     async def write(self, what: str, call: Callable[[], T]) -> T:
@@ -64,7 +63,7 @@ class Calls:
             async with asyncio.timeout(self._patience.call_seconds):
                 await self._slots.acquire()
                 was_sent = True
-                return await self._in_thread(what, call)
+                return await threads.run(f"aws {what}", call, ended=self._slots.release)
         except TimeoutError as error:
             if not was_sent:
                 raise port.CloudError(
@@ -74,26 +73,7 @@ class Calls:
         except Exception as error:
             raise ec2_errors.translated(error, what, is_write=is_write) from error
 
-    async def _in_thread(self, what: str, call: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[T] = loop.create_future()
-
-        def work() -> None:
-            try:
-                settle = functools.partial(answer.set_result, call())
-            except Exception as error:  # noqa: BLE001 - it is told to whoever waits
-                settle = functools.partial(answer.set_exception, error)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(self._back, answer, settle)
-
-        threading.Thread(target=work, name=f"aws {what}", daemon=True).start()
-        return await answer
-
-    def _back(self, answer: "asyncio.Future[T]", settle: Callable[[], None]) -> None:
-        self._slots.release()
-        if not answer.done():
-            settle()
-
-    def _pause(self, attempt: int, reason: port.Reason) -> float:
-        longest = self._patience.pause_seconds * 2**attempt * (4 if reason is port.Reason.THROTTLED else 1)
-        return _RANDOM.uniform(longest / 2, longest)
+    def _pause(self, failures: int, reason: port.Reason) -> float:
+        first = self._patience.pause_seconds * (4 if reason is port.Reason.THROTTLED else 1)
+        grown = backoff.Backoff(first_seconds=first, longest_seconds=_LONGEST_SECONDS)
+        return grown.jittered(failures, _RANDOM)

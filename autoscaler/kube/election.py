@@ -6,16 +6,14 @@ An unanswered renewal does not move the deadline.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import msgspec
 import structlog
 
 from autoscaler import clock
-from autoscaler.kube import kinds, port
+from autoscaler.kube import kinds, lease, port
 
 log = structlog.get_logger()
 _RETRY_SECONDS: Final = 1.0
@@ -43,29 +41,6 @@ class Terms:
         return self.lease_seconds - self.margin_seconds
 
 
-class _Meta(msgspec.Struct, rename="camel", frozen=True):
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel", frozen=True):
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: datetime | None = None
-    renew_time: datetime | None = None
-    lease_transitions: int | None = None
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """The Lease as it was last seen."""
-
-    metadata: _Meta
-    spec: _Spec = _Spec()
-
-
-_DECODER: Final = msgspec.json.Decoder(Lease)
-
-
 class Elector:
     """Tries to hold one Lease, for as long as it runs."""
 
@@ -81,14 +56,13 @@ class Elector:
     ) -> None:
         self.identity = identity
         self.name = name
-        self.on_change: Callable[[bool], None] = _ignore
         """Called, in the elector's own loop, when leadership begins and when it ends."""
         self._api = api
         self._time = time
         self._namespace = namespace
         self._terms = terms
         self._path = kinds.LEASES.path(name, namespace)
-        self._seen: Lease | None = None
+        self._seen: lease.Lease | None = None
         self._seen_at = 0.0
         self._deadline = float("-inf")
         self._create_after = float("-inf")
@@ -152,7 +126,7 @@ class Elector:
                 log.warning("lease_lost", lease=self.name, holder=self.holder)
                 self._deadline = float("-inf")
 
-    async def _take(self, seen: Lease) -> None:
+    async def _take(self, seen: lease.Lease) -> None:
         self.vacant_since = seen.spec.renew_time.timestamp() if seen.spec.renew_time else None
         changes = {"acquireTime": self._now(), "leaseTransitions": (seen.spec.lease_transitions or 0) + 1}
         try:
@@ -175,7 +149,7 @@ class Elector:
             timeout_seconds=self._terms.renew_seconds,
         )
         try:
-            self._see(_DECODER.decode(port.required(await self._api.send(request))))
+            self._see(lease.decode(port.required(await self._api.send(request))))
         except port.AlreadyExistsError:
             return
         self._deadline = sent_at + self._terms.hold_seconds
@@ -198,12 +172,12 @@ class Elector:
             content_type=port.MERGE_PATCH,
             timeout_seconds=self._terms.renew_seconds,
         )
-        self._see(_DECODER.decode(port.required(await self._api.send(request))))
+        self._see(lease.decode(port.required(await self._api.send(request))))
 
-    async def _look(self) -> Lease | None:
+    async def _look(self) -> lease.Lease | None:
         request = port.Request(method="GET", path=self._path, timeout_seconds=self._terms.renew_seconds)
         try:
-            self._see(_DECODER.decode(port.required(await self._api.send(request))))
+            self._see(lease.decode(port.required(await self._api.send(request))))
         except port.NotFoundError:
             self._gone()
         return self._seen
@@ -214,18 +188,18 @@ class Elector:
         if seen is not None and seen.spec.holder_identity not in (None, "", self.identity):
             self._create_after = self._time.monotonic() + self._duration(seen)
 
-    def _see(self, lease: Lease) -> None:
+    def _see(self, seen: lease.Lease) -> None:
         """Remember since when the Lease has been as it is: only our own clock tells whether it is stale."""
-        if self._seen is None or self._seen.metadata.resource_version != lease.metadata.resource_version:
+        if self._seen is None or self._seen.metadata.resource_version != seen.metadata.resource_version:
             self._seen_at = self._time.monotonic()
-        self._seen = lease
+        self._seen = seen
 
-    def _is_free(self, seen: Lease) -> bool:
+    def _is_free(self, seen: lease.Lease) -> bool:
         if seen.spec.holder_identity in (None, "", self.identity):
             return True  # ours: an earlier claim whose answer was lost
         return self._time.monotonic() - self._seen_at > self._duration(seen)
 
-    def _duration(self, seen: Lease) -> float:
+    def _duration(self, seen: lease.Lease) -> float:
         return max(seen.spec.lease_duration_seconds or 0, self._terms.lease_seconds)
 
     def _claim(self) -> dict[str, object]:
@@ -254,8 +228,3 @@ class Elector:
         if leads != self._leads:
             self._leads = leads
             log.info("leading" if leads else "not_leading", lease=self.name, identity=self.identity, holder=self.holder)
-            self.on_change(leads)
-
-
-def _ignore(leads: bool) -> None:  # noqa: FBT001  # a callback's shape
-    del leads

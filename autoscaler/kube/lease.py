@@ -1,4 +1,4 @@
-"""Who holds a Lease, and whether they live: for those who do not stand for election themselves. Pure."""
+"""A Lease as the API server has it, and whether its holder lives. Pure."""
 
 from datetime import datetime
 from typing import Final
@@ -6,19 +6,23 @@ from typing import Final
 import msgspec
 
 
-class _Meta(msgspec.Struct, frozen=True):
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
+    acquire_time: datetime | None = None
     renew_time: datetime | None = None
+    lease_transitions: int | None = None
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A Lease, as far as it says who lives."""
+    """A Lease."""
 
     metadata: _Meta = _Meta()
     spec: _Spec = _Spec()

@@ -78,11 +78,13 @@ class Pod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     phase: str
     unschedulable_since: float | None
     """When the scheduler last found that no node has room; None if it did not, or the pod is bound."""
+    bound_at: float | None = None
+    """When the scheduler found a node for it; None if it did not, or did not say when."""
     ready: bool
     started_at: float | None
     finished_at: float | None
     waiting_reasons: tuple[str, ...]
-    """Why containers wait, such as ErrImagePull."""
+    """Why containers wait, such as ErrImagePull; init containers too."""
     shape: shapes.Shape
 
     @property
@@ -139,12 +141,13 @@ def pod(raw: bytes | msgspec.Raw) -> Pod:
         gates=tuple(sys.intern(gate.name) for gate in spec.scheduling_gates),
         phase=sys.intern(status.phase),
         unschedulable_since=_seconds(scheduled.last_transition_time) if scheduled and unschedulable else None,
+        bound_at=_seconds(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
         ready=ready is not None and ready.status == "True",
         started_at=_seconds(status.start_time),
         finished_at=_finished_at(status.container_statuses),
         waiting_reasons=tuple(
             sys.intern(container.state.waiting.reason)
-            for container in status.container_statuses
+            for container in (*status.init_container_statuses, *status.container_statuses)
             if container.state.waiting
         ),
         shape=shapes.of(read),

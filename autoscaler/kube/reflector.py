@@ -15,12 +15,16 @@ from typing import Final, Generic, TypeVar
 import msgspec
 import structlog
 
+from autoscaler import backoff
 from autoscaler.kube import kinds, objects, port, store, wire
 
 T = TypeVar("T", bound=objects.Stored)
 PAGE: Final = 500
 _LIST_SECONDS: Final = 60.0
 log = structlog.get_logger()
+
+
+_RETRIES: Final = backoff.Backoff(first_seconds=0.25, longest_seconds=30.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +35,7 @@ class Pace:
     """The server ends a watch after this, at the latest twice this."""
     inactivity_seconds: float = 150.0
     """A watch that says nothing for so long, not even a bookmark, is taken for dead."""
-    backoff_seconds: float = 0.25
-    backoff_max_seconds: float = 30.0
+    retries: backoff.Backoff = _RETRIES
     stale_seconds: float = 60.0
     """After so long without a sign of life, what we know is no longer trusted."""
     absent_seconds: float = 5.0
@@ -208,5 +211,4 @@ class Reflector(Generic[T]):
         log.info(event, kind=self.resource.kind, failures=self._failures, error=self.problem)
 
     def _backoff(self) -> float:
-        grown = min(self._pace.backoff_max_seconds, self._pace.backoff_seconds * 2 ** min(self._failures - 1, 16))
-        return float(grown) * (0.5 + self._random.random() / 2)
+        return self._pace.retries.jittered(self._failures, self._random)

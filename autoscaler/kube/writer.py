@@ -11,10 +11,11 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from autoscaler import backoff
 from autoscaler.kube import kinds, objects, port, store, wire
 from autoscaler.kube.objects import Key
 
@@ -24,8 +25,7 @@ Remember = Callable[[bytes], None]
 """What is done with the answer to a write; not called while we only observe."""
 CONCURRENCY: Final = 32
 ATTEMPTS: Final = 4
-_PAUSE_SECONDS: Final = 0.2
-_PAUSE_MAX_SECONDS: Final = 5.0
+_BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=5.0, factor=4.0)
 _INVALID: Final = 422
 _SERVER_ERROR: Final = 500
 
@@ -90,6 +90,15 @@ class Precondition:
         return {"uid": self.uid, **version}
 
 
+class _Write(NamedTuple):
+    """One write: what is done to what, and how often it is tried where that is harmless."""
+
+    verb: str
+    resource: kinds.ResourceType
+    key: Key
+    attempts: int
+
+
 class Writer:
     """Writes objects. At most one write per object is under way. While we only observe, nothing is sent."""
 
@@ -102,8 +111,8 @@ class Writer:
         self._under_way: set[asyncio.Task[None]] = set()
         self._locks: weakref.WeakValueDictionary[tuple[str, Key], asyncio.Lock] = weakref.WeakValueDictionary()
 
-    async def create(self, target: Target[T], manifest: Manifest) -> None:
-        """Create an object whose name the caller chose.
+    async def create(self, target: Target[T], manifest: Manifest, *, attempts: int = ATTEMPTS) -> None:
+        """Create an object whose name the caller chose; where nobody answers, or not now, in so many attempts at most.
 
         Raises AlreadyExistsError where an object of that name is there, which may be our own doing: an earlier attempt
         whose answer was lost. The table has it then.
@@ -114,7 +123,7 @@ class Writer:
             method="POST", path=target.resource.collection(key.namespace or None), body=msgspec.json.encode(manifest)
         )
         try:
-            await self._write("create", target.resource, key, request, target.remember)
+            await self._write(_Write("create", target.resource, key, attempts), request, target.remember)
         except port.AlreadyExistsError:
             there = port.Request(method="GET", path=target.resource.path(key.name, key.namespace or None))
             with contextlib.suppress(port.KubeError, msgspec.MsgspecError, ValueError):
@@ -122,7 +131,14 @@ class Writer:
             raise
 
     async def patch(
-        self, target: Target[T], key: Key, changes: Manifest, *, only_if: Precondition, subresource: str | None = None
+        self,
+        target: Target[T],
+        key: Key,
+        changes: Manifest,
+        *,
+        only_if: Precondition,
+        subresource: str | None = None,
+        attempts: int = ATTEMPTS,
     ) -> None:
         """Merge changes into an object, or into a subresource such as `status`."""
         metadata = {**changes.get("metadata", {}), **only_if.as_json()}
@@ -141,14 +157,32 @@ class Writer:
                 target.remember(answer)
 
         try:
-            await self._write(verb, target.resource, key, request, remember)
+            await self._write(_Write(verb, target.resource, key, attempts), request, remember)
         except port.ApiError as error:
             if error.status == _INVALID and "metadata.uid" in error.message:  # another object of that name
                 raise port.ConflictError(error.status, error.reason, error.message) from error
             raise
 
+    async def patch_status(self, target: Target[T], stored: T, changes: Manifest, *, attempts: int = ATTEMPTS) -> None:
+        """Merge changes into the status of the very version they were made from; nothing where there are none."""
+        if changes:
+            await self.patch(
+                target,
+                stored.meta.key,
+                {"status": changes},
+                only_if=Precondition.of(stored),
+                subresource="status",
+                attempts=attempts,
+            )
+
     async def delete(
-        self, target: Target[T], key: Key, *, only_if: Precondition, grace_seconds: int | None = None
+        self,
+        target: Target[T],
+        key: Key,
+        *,
+        only_if: Precondition,
+        grace_seconds: int | None = None,
+        attempts: int = ATTEMPTS,
     ) -> None:
         """Delete an object, its dependents after it; one that is gone already is fine."""
         options: dict[str, Any] = {"preconditions": only_if.as_json(), "propagationPolicy": "Background"}
@@ -167,7 +201,7 @@ class Writer:
                 target.remember(answer)
 
         try:
-            await self._write("delete", target.resource, key, request, remember)
+            await self._write(_Write("delete", target.resource, key, attempts), request, remember)
         except port.NotFoundError:
             target.forget(key, only_if.uid)
 
@@ -184,7 +218,7 @@ class Writer:
             path=kinds.PODS.path(key.name, key.namespace, "eviction"),
             body=msgspec.json.encode(eviction),
         )
-        await self._write("evict", kinds.PODS, key, request, _nothing)
+        await self._write(_Write("evict", kinds.PODS, key, ATTEMPTS), request, _nothing)
 
     async def flush(self, within_seconds: float) -> bool:
         """Wait for writes that were sent before we were told to stop; tell whether all of them have ended."""
@@ -192,23 +226,19 @@ class Writer:
             await asyncio.wait(self._under_way, timeout=within_seconds)
         return not self._under_way
 
-    async def _write(
-        self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request, remember: Remember
-    ) -> None:
+    async def _write(self, write: "_Write", request: port.Request, remember: Remember) -> None:
         """Write to the end and remember the answer, also when whoever asked for it is cancelled meanwhile."""
-        task = asyncio.create_task(self._write_alone(verb, resource, key, request, remember))
+        task = asyncio.create_task(self._write_alone(write, request, remember))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         await asyncio.shield(task)
 
-    async def _write_alone(
-        self, verb: str, resource: kinds.ResourceType, key: Key, request: port.Request, remember: Remember
-    ) -> None:
+    async def _write_alone(self, write: "_Write", request: port.Request, remember: Remember) -> None:
         outcome = "failed"
-        lock = self._locks.setdefault((resource.plural, key), asyncio.Lock())
+        lock = self._locks.setdefault((write.resource.plural, write.key), asyncio.Lock())
         try:
             async with lock:
-                remember(await self._send(request, retry_when_busy=verb != "evict"))
+                remember(await self._send(request, write))
             outcome = "done"
         except ObservedError:
             outcome = "observed"
@@ -219,30 +249,30 @@ class Writer:
             outcome = "conflict"
             raise
         finally:
-            self.outcomes[verb, resource.kind, outcome] += 1
+            self.outcomes[write.verb, write.resource.kind, outcome] += 1
 
-    async def _send(self, request: port.Request, *, retry_when_busy: bool) -> bytes:
+    async def _send(self, request: port.Request, write: "_Write") -> bytes:
         """Send until there is an answer that settles it.
 
         Every write carries a precondition or a name that the caller chose, so sending it twice does no harm.
         """
-        for attempt in range(1, ATTEMPTS + 1):
-            pause = _PAUSE_SECONDS * 4 ** (attempt - 1)
+        for attempt in range(1, write.attempts + 1):
+            is_last, pause = attempt == write.attempts, _BACKOFF.pause(attempt)
             try:
                 async with self._slots:  # not while we pause: a few busy objects must not keep the others waiting
                     limit = self._fence.check(request)
                     return port.required(await self._api.send(dataclasses.replace(request, timeout_seconds=limit)))
             except port.UnreachableError:
-                if attempt == ATTEMPTS:
+                if is_last:
                     raise
             except port.TooManyRequestsError as error:
-                if attempt == ATTEMPTS or not retry_when_busy:
+                if is_last or write.verb == "evict":  # a disruption budget holds it
                     raise
                 pause = error.retry_after_seconds or pause
             except port.ApiError as error:
-                if attempt == ATTEMPTS or error.status < _SERVER_ERROR:
+                if is_last or error.status < _SERVER_ERROR:
                     raise
-            await asyncio.sleep(min(_PAUSE_MAX_SECONDS, pause))
+            await asyncio.sleep(min(_BACKOFF.longest_seconds, pause))
         raise AssertionError("the last attempt returns or raises")
 
 

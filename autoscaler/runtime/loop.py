@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import structlog
 
-from autoscaler import clock, control
+from autoscaler import backoff, clock, control
 from autoscaler.kube import objects, store, writer
 from autoscaler.runtime import fence, telemetry
 
@@ -20,6 +20,9 @@ DIRTY_MAX: Final = 100_000
 _CLOSED_CHECK_SECONDS: Final = 0.2
 _OPEN_CHECK_SECONDS: Final = (0.05, 1.0)
 """How often to look whether we may act: at first, and at last."""
+
+
+_RETRIES: Final = backoff.Backoff(first_seconds=0.5, longest_seconds=60.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +35,7 @@ class Pace:
     """or at the latest so long after the first change."""
     again_seconds: float = 1.0
     """A cycle that asks for a time that has passed is repeated after so long."""
-    backoff_seconds: float = 0.5
-    backoff_max_seconds: float = 60.0
+    retries: backoff.Backoff = _RETRIES
 
 
 DEFAULT_PACE: Final = Pace()
@@ -114,7 +116,7 @@ class Runner:
         except Exception as error:  # the one place where a controller's failure is caught: the others go on
             outcome = "failed"
             self._failures += 1
-            pause = min(self._pace.backoff_max_seconds, self._pace.backoff_seconds * 2 ** min(self._failures - 1, 10))
+            pause = self._pace.retries.pause(self._failures)
             self._again(dirty, since, pause)
             log.exception("cycle_failed", controller=self.name, error=str(error), again_in_seconds=pause)
         finally:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from prometheus_client import core
 
 from autoscaler import clock, control
 from autoscaler.api import keys
+from autoscaler.control import metrics, plans
 from autoscaler.kube import events, kinds, objects, port, reflector, store, writer
 from autoscaler.runtime import compatibility, fence, leadership, loop, telemetry, unreadable, watches
 
@@ -72,7 +72,7 @@ class Process:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waits_for: str | None = "the API server was not asked yet"
         """What keeps this replica from starting; None once it has."""
-        self.metrics.add(self._collect)
+        self.metrics.measure(self._collect)
 
     async def run(self) -> None:
         """Check, start everything and go on until cancelled; then end cleanly and release the Leases."""
@@ -199,7 +199,12 @@ class Process:
             vacant_since=lambda: self._around.leadership.vacant_since(lease),
             may_act=self._fence(lease).permits,
             measure=self.metrics.measure,
+            show=self._show,
         )
+
+    def _show(self, about: str, plan: plans.Plan) -> None:
+        if self._around.observe and (commands := plans.as_json(plan)):
+            log.info("plan", about=about, commands=commands)
 
     def _watcher(self, runner: loop.Runner, lease: str) -> Callable[..., store.Table[Any]]:
         def watch(
@@ -269,35 +274,35 @@ class Process:
             restarts[watched.resource.kind] += watched.restarts
         return restarts
 
-    def _collect(self) -> Iterable[core.Metric]:
+    def _collect(self) -> Iterable[metrics.Metric]:
         around = self._around
         leases = {registration.lease for registration in self._registrations.values()}
-        yield telemetry.gauge(
+        yield metrics.gauge(
             "sluice_leader",
             "Whether this replica acts under a Lease.",
             [({"lease": lease}, float(around.leadership.remaining(lease) > 0)) for lease in sorted(leases)],
         )
-        yield telemetry.gauge(
+        yield metrics.gauge(
             "sluice_rival_operator",
             "1 while a Lease of ours is held by another operator.",
             [({"lease": lease, "holder": holder}, 1.0) for lease, holder in sorted(self._rivals().items())],
         )
-        yield telemetry.gauge(
+        yield metrics.gauge(
             "sluice_queue_age_seconds",
             "How long the oldest change has waited for a cycle.",
             [({"controller": name}, runner.oldest_change_seconds()) for name, runner in self._runners.items()],
         )
-        yield telemetry.counter(
+        yield metrics.counter(
             "sluice_watch_restarts",
             "How often a watch broke or a list had to be made again.",
             [({"kind": kind}, count) for kind, count in sorted(self._restarts().items())],
         )
-        yield telemetry.counter(
+        yield metrics.counter(
             "sluice_events_dropped",
             "Events about objects that were not sent.",
             [({"lease": lease}, recorder.dropped) for lease, recorder in self._recorders.items()],
         )
-        yield telemetry.counter(
+        yield metrics.counter(
             "sluice_writes",
             "Writes to the API server, by verb, kind and outcome.",
             [

@@ -5,18 +5,17 @@ Numbers that belong to objects are collected when asked for, so that they vanish
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import prometheus_client
 import structlog
 from prometheus_client import core, registry
 
-from autoscaler import control
 from autoscaler.api import version
+from autoscaler.control import metrics
 
 BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-Collect = Callable[[], Iterable[core.Metric]]
 
 
 def configure_logging(level: str) -> None:
@@ -51,26 +50,19 @@ class Metrics(registry.Collector):
         prometheus_client.Info("sluice_build", "The version that runs.", registry=self.registry).info(
             {"version": version.VERSION}
         )
-        self._collects: list[Collect] = []
-        self._measures: list[control.Measure] = []
+        self._measures: list[metrics.Measure] = []
         self.registry.register(self)
 
     def cycle(self, controller: str, outcome: str, seconds: float) -> None:
         """Count one cycle of a controller."""
         self._cycles.labels(controller, outcome).observe(seconds)
 
-    def add(self, collect: Collect) -> None:
-        """Ask this for metrics at each scrape."""
-        self._collects.append(collect)
-
-    def measure(self, measure: control.Measure) -> None:
-        """Ask this for a controller's numbers at each scrape; those of one name from several become one metric."""
+    def measure(self, measure: metrics.Measure) -> None:
+        """Ask this for numbers at each scrape; those of one name from several become one metric."""
         self._measures.append(measure)
 
     def collect(self) -> Iterator[core.Metric]:
         """Gather what was added."""
-        for collect in self._collects:
-            yield from collect()
         yield from _joined(metric for measure in self._measures for metric in measure())
 
     def render(self) -> bytes:
@@ -78,7 +70,7 @@ class Metrics(registry.Collector):
         return prometheus_client.generate_latest(self.registry)
 
 
-def _joined(measured: Iterable[control.Metric]) -> Iterable[core.Metric]:
+def _joined(measured: Iterable[metrics.Metric]) -> Iterable[core.Metric]:
     made: dict[str, core.Metric] = {}
     for metric in measured:
         family = made.setdefault(metric.name, core.Metric(metric.name, metric.text, metric.type))
@@ -87,27 +79,11 @@ def _joined(measured: Iterable[control.Metric]) -> Iterable[core.Metric]:
     return made.values()
 
 
-def _sample_name(metric: control.Metric, sample: control.Sample) -> str:
+def _sample_name(metric: metrics.Metric, sample: metrics.Sample) -> str:
     match metric.type:
-        case control.MetricType.GAUGE:
+        case metrics.MetricType.GAUGE:
             return metric.name
-        case control.MetricType.COUNTER:
+        case metrics.MetricType.COUNTER:
             return f"{metric.name}_total"
-        case control.MetricType.SUMMARY:
+        case metrics.MetricType.SUMMARY:
             return f"{metric.name}_{sample.part}"
-
-
-def gauge(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> core.Metric:
-    """Make a gauge from samples with labels."""
-    metric = core.GaugeMetricFamily(name, text)
-    for labels, value in samples:
-        metric.add_sample(name, labels, value)
-    return metric
-
-
-def counter(name: str, text: str, samples: Iterable[tuple[dict[str, str], float]]) -> core.Metric:
-    """Make a counter from samples with labels."""
-    metric = core.CounterMetricFamily(name, text)
-    for labels, value in samples:
-        metric.add_sample(f"{name}_total", labels, value)
-    return metric

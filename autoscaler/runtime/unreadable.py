@@ -10,7 +10,7 @@ import structlog
 
 from autoscaler import clock, control
 from autoscaler.api import version
-from autoscaler.kube import events, kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
 CONDITION: Final = "Readable"
@@ -54,10 +54,7 @@ class Reporter:
             "message": message,
             "lastTransitionTime": clock.to_rfc3339(self._context.clock.now()),
         }
-        regarding = events.Regarding(resource=resource, key=found.meta.key, uid=found.meta.uid)
-        self._context.recorder.record(
-            events.Event(regarding=regarding, type=events.EventType.WARNING, reason=REASON, message=message)
-        )
+        self._context.tell(resource, found, REASON, message, is_warning=True, is_change=True)
         target: writer.Target[objects.Simple] = writer.Target(resource=resource, decode=objects.simple)
         try:
             await self._context.writer.patch(

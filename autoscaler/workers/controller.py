@@ -1,6 +1,6 @@
-"""Worker pools: every pool of our class has a life of its own here, for as long as we may act.
+"""Worker pools: every pool of our class has a reconciler here, for as long as we may act.
 
-This module starts and ends those lives and hands changes on to them. It decides nothing about a pool, but for one case
+This module starts and ends reconcilers and hands changes on to them. It decides nothing about a pool, but for one case
 nobody else is left for: workers of a pool that is gone must not hang on our finalizer.
 """
 
@@ -12,16 +12,19 @@ from typing import Final
 
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, control
+from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import WorkerPool
-from autoscaler.kube import kinds, objects, port, writer
-from autoscaler.workers import leaving, pool_reconciler, queue_reader, worker_pods
-from autoscaler.workers.model import Phase, Pool
-from autoscaler.workers.pool_reconciler import POOLS, Ground, PoolReconciler
+from autoscaler.control import metrics
+from autoscaler.kube import finalizers, kinds, objects, port, writer
+from autoscaler.workers import leaving, pool_metrics, queue_reader, unhandled, worker_index, worker_pods
+from autoscaler.workers.model import Pool
+from autoscaler.workers.pool_reconciler import POOLS, PoolReconciler, Shared
 
 log = structlog.get_logger()
-ORPHAN_SECONDS: Final = 10.0
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_BACKOFF: Final = backoff.Backoff(first_seconds=10.0, longest_seconds=300.0)
+"""After an orphan that could not be let go."""
 CHECK_SECONDS: Final = 1.0
 """How often to see whether we may still act."""
 
@@ -46,52 +49,61 @@ class Controller:
         self._pools = context.watch(POOLS, objects.custom(WorkerPool), namespace)
         self._pods = context.watch(kinds.PODS, objects.pod, namespace)
         self._pod_target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=self._pods)
-        self._lives: dict[objects.Key, tuple[PoolReconciler, asyncio.Task[None]]] = {}
-        self._by_id: dict[worker_pods.PoolId, PoolReconciler] = {}
-        self._unsure: dict[worker_pods.PoolId, dict[str, float]] = {}
-        """Workers of each pool that were asked for without an answer; they may come when another life has begun."""
-        self._unfreed: dict[objects.Key, float] = {}
-        """Orphans that could not be let go, and when to try again."""
-        self._hosts: tuple[asyncio.TaskGroup, Ground] | None = None
+        self._index = worker_index.index(self._pods)
+        self._index.on_change.append(self._workers_changed)
+        self._reconcilers: dict[objects.Key, tuple[PoolReconciler, asyncio.Task[None]]] = {}
+        self._by_id: dict[worker_index.PoolId, PoolReconciler] = {}
+        self._unanswered: dict[worker_index.PoolId, dict[str, float]] = {}
+        """Workers of each pool that were asked for without an answer; they may come when another reconciler runs."""
+        self._orphans: dict[objects.Key, backoff.Retry] = {}
+        """Workers without a pool that could not be let go."""
+        self._hosts: tuple[asyncio.TaskGroup, Shared] | None = None
         self._farewell = leaving.Farewell(context, class_name=class_name, namespace=namespace)
-        self._pods.index(worker_pods.by_pool)
-        self._pods.listen(self._pod_changed)
+        unhandled.UnhandledPools(
+            context,
+            class_name=class_name,
+            pools=self._pools,
+            pods=self._pods,
+            index=self._index,
+            target=writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=self._pools),
+        )
         context.feed(self)
         context.measure(self._measure)
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
-        """Hand changes of pools to their lives; let go of workers whose pool is gone, and of all when we leave."""
+        """Hand changes of pools to their reconcilers; let go of workers without a pool, and of all when we leave."""
         if self._farewell.is_leaving:
             await self._dismiss()
             return await self._farewell.carry_out()
-        changed = {key for kind, key in dirty if kind == POOLS.kind} | self._without_life()
+        changed = {key for kind, key in dirty if kind == POOLS.kind} | self._without_reconciler()
         for key in sorted(changed):
             self._see(key)
         await self._free_orphans({key for kind, key in dirty if kind == kinds.PODS.kind})
-        self._forget_unsure()
-        return self._context.clock.now() + ORPHAN_SECONDS if self._unfreed else None
+        self._forget_unanswered()
+        pauses = [retry.next_at - self._context.clock.monotonic() for retry in self._orphans.values() if retry.next_at]
+        return self._context.clock.now() + min(pauses) if pauses else None
 
-    # The source: it hosts the lives
+    # The source: it hosts the reconcilers
 
     async def run(self) -> None:
-        """Host the lives, and end them all when we may not act any more."""
+        """Host the reconcilers, and end them all when we may not act any more."""
         queues = self._open_queues()
         async with contextlib.aclosing(queues), asyncio.TaskGroup() as group:
-            reader = queue_reader.QueueReader(self._context.api, self._context.clock, queues)
-            ground = Ground(
+            shared = Shared(
                 context=self._context,
                 pools=self._pools,
                 pods=self._pods,
-                reader=reader,
+                index=self._index,
+                reader=queue_reader.QueueReader(self._context.api, self._context.clock, queues),
                 class_name=self._class_name,
                 suffix=self._suffix,
             )
-            self._hosts = (group, ground)
+            self._hosts = (group, shared)
             self._wake_all()
             try:
                 while True:
                     await asyncio.sleep(CHECK_SECONDS)
-                    if self._lives and self._context.held_back() is not None:
+                    if self._reconcilers and self._context.held_back() is not None:
                         await self._dismiss()
             finally:
                 self._hosts = None
@@ -102,7 +114,7 @@ class Controller:
         return None
 
     async def _dismiss(self) -> None:
-        tasks = [task for _, task in self._lives.values()]
+        tasks = [task for _, task in self._reconcilers.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -111,81 +123,81 @@ class Controller:
         for pool in self._pools:
             self._context.wake(POOLS.kind, pool.meta.key)
 
-    # Lives
+    # Reconcilers
 
-    def _without_life(self) -> set[objects.Key]:
-        return {pool.meta.key for pool in self._pools} - self._lives.keys()
+    def _without_reconciler(self) -> set[objects.Key]:
+        return {pool.meta.key for pool in self._pools} - self._reconcilers.keys()
 
     def _see(self, key: objects.Key) -> None:
-        """Tell a pool's life that the pool changed, or begin one."""
-        if key in self._lives:
-            self._lives[key][0].poke()
+        """Tell a pool's reconciler that the pool changed, or start one."""
+        if key in self._reconcilers:
+            self._reconcilers[key][0].wake()
             return
         pool: Pool | None = self._pools.get(key)
         if pool is None or self._hosts is None:
             return
-        group, ground = self._hosts
-        if ground.is_ours(pool):
-            identity = worker_pods.PoolId(key.namespace, pool.meta.uid)
-            begun = PoolReconciler(ground, pool, self._unsure.setdefault(identity, {}))
-            task = group.create_task(begun.run(), name=f"pool {key.namespace}/{key.name}")
-            self._lives[key] = (begun, task)
-            self._by_id[identity] = begun
-            task.add_done_callback(lambda _: self._ended(begun))
+        group, shared = self._hosts
+        if shared.is_ours(pool) or shared.was_ours(pool):
+            identity = worker_index.PoolId(key.namespace, pool.meta.uid)
+            started = PoolReconciler(shared, pool, self._unanswered.setdefault(identity, {}))
+            task = group.create_task(started.run(), name=f"pool {key.namespace}/{key.name}")
+            self._reconcilers[key] = (started, task)
+            self._by_id[identity] = started
+            task.add_done_callback(lambda _: self._ended(started))
 
     def _ended(self, ended: PoolReconciler) -> None:
-        """Forget a life; if its pool is there, or one of the same name, another may begin."""
-        identity = worker_pods.PoolId(ended.key.namespace, ended.uid)
-        del self._lives[ended.key]
+        """Forget a reconciler; if its pool is there, or one of the same name, another may start."""
+        identity = worker_index.PoolId(ended.key.namespace, ended.uid)
+        del self._reconcilers[ended.key]
         del self._by_id[identity]
         if self._pools.get(ended.key) is not None:
             self._context.wake(POOLS.kind, ended.key)
 
-    def _pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
-        for identity in {each for pod in (old, new) if pod is not None for each in worker_pods.by_pool(pod)}:
-            if identity in self._by_id:
-                self._by_id[identity].poke_pods()
+    def _workers_changed(self, identity: worker_index.PoolId) -> None:
+        if identity in self._by_id:
+            self._by_id[identity].wake_for_pods()
 
-    async def _free_orphans(self, changed: set[objects.Key]) -> None:
+    def _forget_unanswered(self) -> None:
         now = self._context.clock.monotonic()
-        due = changed | {key for key, at in self._unfreed.items() if at <= now}
-        orphans = sorted(key for key in due if self._may_be_orphan(key))
-        self._unfreed = {key: at for key, at in self._unfreed.items() if key not in due}
-        await asyncio.gather(*(self._free_orphan(key) for key in orphans))
-
-    def _forget_unsure(self) -> None:
-        now = self._context.clock.monotonic()
-        self._unsure = {
+        self._unanswered = {
             identity: names
-            for identity, names in self._unsure.items()
+            for identity, names in self._unanswered.items()
             if identity in self._by_id or any(until > now for until in names.values())
         }
 
+    # Workers without a pool
+
+    async def _free_orphans(self, changed: set[objects.Key]) -> None:
+        due = changed | {key for key, retry in self._orphans.items() if retry.is_due}
+        orphans = sorted(key for key in due if self._may_be_orphan(key))
+        self._orphans = {key: retry for key, retry in self._orphans.items() if key in orphans or key not in due}
+        await asyncio.gather(*(self._free_orphan(key) for key in orphans if self._is_due(key)))
+
+    def _is_due(self, key: objects.Key) -> bool:
+        return key not in self._orphans or self._orphans[key].is_due
+
     def _may_be_orphan(self, key: objects.Key) -> bool:
         pod: objects.Pod | None = self._pods.get(key)
-        return (
-            pod is not None
-            and worker_pods.hangs_on_us(pod)
-            and not any(each in self._by_id for each in worker_pods.by_pool(pod))
-        )
+        if pod is None or not worker_index.hangs_on_us(pod):
+            return False
+        return not any(each in self._by_id for each in worker_index.pool_of(pod))
 
     async def _free_orphan(self, key: objects.Key) -> None:
         """Let go of a worker that is being deleted and whose pool is gone; one that fails does not hold up others."""
         pod: objects.Pod | None = self._pods.get(key)
         try:
             if pod is not None and not await self._has_pool(pod):
-                await worker_pods.let_go(self._context.writer, self._pod_target, pod)
+                await finalizers.remove(self._context.writer, self._pod_target, pod, keys.FINALIZER, attempts=1)
                 log.info("orphan_let_go", pod=key)
-        except port.ConflictError:  # it changed: we are woken again
-            return
+            self._orphans.pop(key, None)
         except port.KubeError as error:
             log.warning("orphan_not_let_go", pod=key, error=str(error))
-            self._unfreed[key] = self._context.clock.monotonic() + ORPHAN_SECONDS
+            self._orphans.setdefault(key, backoff.Retry(self._context.clock, _BACKOFF)).failed()
 
     async def _has_pool(self, pod: objects.Pod) -> bool:
         """Ask for the pool that a worker names; a worker that names none, or none that could be, has none."""
         owner = pod.meta.controller
-        if not worker_pods.by_pool(pod) or owner is None or not _NAME.fullmatch(owner.name):
+        if not worker_index.pool_of(pod) or owner is None or not _NAME.fullmatch(owner.name):
             return False
         key = objects.Key(pod.meta.key.namespace, owner.name)
         known: Pool | None = self._pools.get(key)
@@ -198,62 +210,5 @@ class Controller:
             return False
         return found.meta.uid == owner.uid
 
-    # Numbers
-
-    def _measure(self) -> Iterable[control.Metric]:
-        lives = [begun for begun, _ in self._lives.values()]
-        counted = [(begun, begun.counts()) for begun in lives]
-        yield _metric(
-            "workers",
-            "Worker pods of a pool, by phase.",
-            control.MetricType.GAUGE,
-            [
-                _sample(begun, number, phase=phase)
-                for begun, counts in counted
-                for phase, number in (
-                    (Phase.RUNNING, counts.running),
-                    (Phase.PENDING, counts.pending),
-                    (Phase.FAILED, counts.failed),
-                )
-            ],
-        )
-        yield _metric(
-            "capacity",
-            "How many more workers a pool may have.",
-            control.MetricType.GAUGE,
-            [_sample(begun, counts.capacity) for begun, counts in counted],
-        )
-        yield _metric(
-            "queue_size",
-            "Jobs that waited when the queue was last read.",
-            control.MetricType.GAUGE,
-            [_sample(begun, begun.queue_size) for begun in lives if begun.queue_size is not None],
-        )
-        yield _metric(
-            "polls",
-            "Readings of a pool's queue, by how they ended.",
-            control.MetricType.COUNTER,
-            [_sample(begun, number, outcome=how) for begun in lives for how, number in sorted(begun.polls.items())],
-        )
-        yield _metric(
-            "poll_seconds",
-            "How long readings of a pool's queue take.",
-            control.MetricType.SUMMARY,
-            [
-                sample
-                for begun in lives
-                for sample in (
-                    _sample(begun, begun.polls.total(), part="count"),
-                    _sample(begun, begun.poll_seconds, part="sum"),
-                )
-            ],
-        )
-
-
-def _metric(name: str, text: str, kind: control.MetricType, samples: Iterable[control.Sample]) -> control.Metric:
-    return control.Metric(name=f"sluice_worker_pool_{name}", text=text, type=kind, samples=tuple(samples))
-
-
-def _sample(begun: pool_reconciler.PoolReconciler, value: float, *, part: str = "", **labels: str) -> control.Sample:
-    place = {"pool_namespace": begun.key.namespace, "pool": begun.key.name}
-    return control.Sample(labels={**place, **labels}, value=value, part=part)
+    def _measure(self) -> Iterable[metrics.Metric]:
+        return pool_metrics.of([reconciler for reconciler, _ in self._reconcilers.values()])

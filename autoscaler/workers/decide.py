@@ -1,57 +1,83 @@
-"""What a worker pool should do now. Pure: workers and one reading of the queue in, numbers and names out.
+"""What is to be done for a pool: which workers go, and how many are made. Pure."""
 
-Two decisions, in this order. Cleaning up frees places; growing counts what is there afterwards, so that a removal
-that failed can never lead to more pods than the pool may have. One reading of the queue grows the pool once: the same
-number read again may speak of jobs that the new workers have already taken.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import assert_never
 
 from autoscaler.api.resources.worker_pools import PoolStatus
-from autoscaler.workers.model import CleanUp, Counts, Growth, Phase, Policy, Worker
+from autoscaler.kube import objects
+from autoscaler.workers.model import Cause, CleanUp, Counts, Growth, Phase, Policy, Stuck
+from autoscaler.workers.worker_index import PoolWorkers, template_of, trouble_of
 
 
-def counts(workers: Sequence[Worker], capacity: int) -> Counts:
-    """Count workers as the status shows them. Every pod takes a place, failed and leaving ones too."""
+def counts(workers: PoolWorkers, capacity: int, *, unanswered: int = 0) -> Counts:
+    """Count workers as the status shows them. Every pod counts, failed and leaving ones too.
+
+    `unanswered` are workers whose creation was not answered: they may come.
+    """
+    total = len(workers) + unanswered
     return Counts(
-        running=_of(workers, Phase.RUNNING),
-        pending=_of(workers, Phase.PENDING),
-        failed=_of(workers, Phase.FAILED),
-        total=len(workers),
-        capacity=max(0, capacity - len(workers)),
+        running=workers.phases[Phase.RUNNING],
+        pending=workers.phases[Phase.PENDING] + unanswered,
+        failed=workers.phases[Phase.FAILED],
+        total=total,
+        capacity=max(0, capacity - total),
     )
 
 
-def clean_up(workers: Sequence[Worker], policy: Policy) -> CleanUp:
-    """Choose the workers to remove: those that ended, failed ones unless retained, and all of them on Shutdown."""
-    staying = sorted((worker for worker in workers if not worker.terminating), key=lambda worker: worker.name)
+def clean_up(workers: PoolWorkers, policy: Policy, *, now: float, template: str | None = None) -> CleanUp:
+    """Choose the workers to remove. `template` is the hash of what workers are made from now; None: nobody knows."""
     match policy.status:
         case PoolStatus.SHUTDOWN:
-            return CleanUp(remove=tuple(worker.name for worker in staying))
-        case PoolStatus.ACTIVE | PoolStatus.PAUSED:
-            ended = {Phase.SUCCEEDED} if policy.retain_failed else {Phase.SUCCEEDED, Phase.FAILED}
-            return CleanUp(
-                remove=tuple(worker.name for worker in staying if worker.phase in ended),
-                failed=tuple(worker.name for worker in staying if worker.phase is Phase.FAILED),
-                stuck=tuple(worker for worker in staying if worker.phase is Phase.PENDING and worker.trouble),
-            )
+            staying = sorted(name for name, pod in workers.pods.items() if pod.meta.deleted_at is None)
+            return CleanUp(remove=tuple((name, Cause.SHUTDOWN) for name in staying))
+        case PoolStatus.PAUSED:
+            remove = dict(_ended(workers, policy))
+        case PoolStatus.ACTIVE:
+            remove = dict((*_unstarted(workers, policy, now, template), *_ended(workers, policy)))
         case _:
             assert_never(policy.status)
+    return CleanUp(
+        remove=tuple(sorted(remove.items())),
+        failed=tuple(sorted(workers.failed)),
+        stuck=tuple(Stuck(name=name, trouble=trouble_of(pod)) for name, pod in sorted(workers.stuck.items())),
+    )
 
 
-def grow(workers: Sequence[Worker], policy: Policy, queue_size: int) -> Growth:
+def grow(workers: PoolWorkers, policy: Policy, queue_size: int, *, unanswered: int = 0) -> Growth:
     """Say how many workers to make for a queue of this length.
 
     Workers that wait to start are assumed to have taken no job yet; those that leave will never take one.
     Invariant: workers + create never exceeds the pool's capacity.
     """
-    waiting = sum(worker.phase is Phase.PENDING and not worker.terminating for worker in workers)
-    wanted = max(0, queue_size - waiting)
-    capacity = max(0, policy.capacity - len(workers))
+    wanted = max(0, queue_size - len(workers.unstarted) - unanswered)
+    capacity = max(0, policy.capacity - len(workers) - unanswered)
     create = min(capacity, wanted) if policy.status is PoolStatus.ACTIVE else 0
     return Growth(create=create, wanted=wanted, capacity=capacity)
 
 
-def _of(workers: Sequence[Worker], phase: Phase) -> int:
-    return sum(worker.phase is phase for worker in workers)
+def _ended(workers: PoolWorkers, policy: Policy) -> Iterable[tuple[str, Cause]]:
+    yield from ((name, Cause.ENDED) for name in workers.ended)
+    if not policy.retain_failed:
+        yield from ((name, Cause.FAILED) for name in workers.failed)
+    elif policy.failed_limit is not None:
+        oldest = sorted(workers.failed.values(), key=_end)
+        surplus = oldest[: max(0, len(oldest) - policy.failed_limit)]
+        yield from ((pod.meta.key.name, Cause.TOO_MANY_FAILED) for pod in surplus)
+
+
+def _end(pod: objects.Pod) -> tuple[float, str]:
+    return (pod.finished_at or pod.meta.created_at, pod.meta.key.name)
+
+
+def _unstarted(workers: PoolWorkers, policy: Policy, now: float, template: str | None) -> Iterable[tuple[str, Cause]]:
+    """Choose workers that never started and should not be waited for. Who waits for a node would lose its turn."""
+    for name, pod in workers.bound.items():
+        if pod.bound_at is not None and now - pod.bound_at >= policy.start_timeout_seconds:
+            yield name, Cause.NOT_STARTED
+    if template is not None and workers.templates[template] < len(workers.unstarted):
+        yield from ((name, Cause.OTHER_TEMPLATE) for name, pod in workers.unstarted.items() if _differs(pod, template))
+
+
+def _differs(pod: objects.Pod, template: str) -> bool:
+    """Tell whether a worker was made from something else; of one that does not say, nobody knows."""
+    return template_of(pod) not in ("", template)

@@ -1,12 +1,18 @@
-"""What is told about a pool, in words: the events' reasons are the seed's. Pure."""
+"""What is told about a pool, in words: the events' reasons are the seed's. Pure.
+
+Of what happens again and again the words are the same each time, so that it is counted instead of repeated.
+"""
 
 from collections.abc import Sequence
+from typing import Final
 
-from autoscaler.workers.model import Growth, Reason, Told, Worker
+from autoscaler.workers.model import Growth, Reason, Stuck, Told
+
+_NAMES_SHOWN: Final = 3
 
 
 def adopted(identity: str) -> Told:
-    return Told(reason=Reason.ADOPTED, message=f"adopted by {identity}")
+    return Told(reason=Reason.ADOPTED, message=f"adopted by {identity}", is_change=True)
 
 
 def created(count: int) -> Told:
@@ -17,23 +23,40 @@ def cleaned(count: int) -> Told:
     return Told(reason=Reason.CLEAN_UP, message=f"removed {workers(count)} that ended")
 
 
+def replaced(count: int, why: str) -> Told:
+    """Tell of workers that never started and are removed, so that others take their place."""
+    return Told(reason=Reason.CLEAN_UP, message=f"removed {workers(count)} that never started: {why}")
+
+
 def failed(count: int) -> Told:
     """Tell of workers that ended in failure. Without names: the same words are counted instead of repeated."""
     return Told(reason=Reason.FAILED_WORKER, message=f"{workers(count)} failed", warning=True)
 
 
-def stuck(found: Sequence[Worker]) -> Told:
+def stuck(found: Sequence[Stuck]) -> Told:
     """Tell of workers that cannot start, and why."""
-    why = ", ".join(sorted({worker.trouble for worker in found}))
-    return Told(reason=Reason.FAILED_WORKER, message=f"{workers(len(found))} cannot start: {why}", warning=True)
+    return Told(reason=Reason.FAILED_WORKER, message=cannot_start(found), warning=True)
 
 
-def full(growth: Growth, capacity: int) -> Told:
-    """Tell that more work waits than the pool may have workers for."""
-    left = growth.left_out
-    jobs = "1 job has" if left == 1 else f"{left} jobs have"
-    message = f"the pool may have {workers(capacity)}, and {jobs} no worker"
-    return Told(reason=Reason.CAPACITY_REACHED, message=message, warning=True)
+def cannot_start(found: Sequence[Stuck]) -> str:
+    """Say how many workers cannot start, and why."""
+    return f"{workers(len(found))} cannot start: {', '.join(sorted({worker.trouble for worker in found}))}"
+
+
+def full(growth: Growth, capacity: int, kept: Sequence[str]) -> Told | None:
+    """Tell that more work waits than the pool may have workers for, or that failed workers that are kept fill it."""
+    jobs = "1 job has" if growth.left_out == 1 else f"{growth.left_out} jobs have"
+    left = f", and {jobs} no worker" if growth.left_out else ""
+    if kept and len(kept) >= capacity:
+        message = (
+            f"the pool may have {workers(capacity)}, all of them are failed ones that are kept ({_some(kept)}){left}: "
+            "delete them, or set spec.workerSpec.failedWorkersLimit"
+        )
+    elif growth.left_out:
+        message = f"the pool may have {workers(capacity)}{left}"
+    else:
+        return None
+    return Told(reason=Reason.CAPACITY_REACHED, message=message, warning=True, is_change=True)
 
 
 def not_reconciled(message: str) -> Told:
@@ -45,13 +68,20 @@ def not_cleaned(message: str) -> Told:
 
 
 def paused() -> Told:
-    return Told(reason=Reason.PAUSED, message="worker pool paused: the queue is read, and no worker is made")
+    message = "worker pool paused: the queue is read, and no worker is made"
+    return Told(reason=Reason.PAUSED, message=message, is_change=True)
 
 
 def shut_down() -> Told:
-    return Told(reason=Reason.SHUTDOWN, message="worker pool shut down: the queue is not read, and workers are removed")
+    message = "worker pool shut down: the queue is not read, and workers are removed"
+    return Told(reason=Reason.SHUTDOWN, message=message, is_change=True)
 
 
 def workers(count: int) -> str:
     """Write a number of workers."""
     return "1 worker" if count == 1 else f"{count} workers"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

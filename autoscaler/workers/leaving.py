@@ -8,14 +8,15 @@ from typing import Final
 import msgspec
 import structlog
 
-from autoscaler import control, drain_object
-from autoscaler.api import keys, permissions
-from autoscaler.drain_object import Stage
-from autoscaler.kube import kinds, listing, objects, port, writer
+from autoscaler import backoff, control
+from autoscaler.api import keys, names
+from autoscaler.control import drain_object
+from autoscaler.control.drain_object import Stage
+from autoscaler.kube import batch, finalizers, kinds, listing, objects, port, writer
 from autoscaler.workers.pool_reconciler import POOLS
 
 log = structlog.get_logger()
-AGAIN_SECONDS: Final = 5.0
+_BACKOFF: Final = backoff.Backoff(first_seconds=5.0, longest_seconds=60.0)
 SENT_SECONDS: Final = 10.0
 """How long what was sent before may take to arrive."""
 
@@ -45,8 +46,9 @@ class Farewell:
         self._context = context
         self._class_name = class_name
         self._namespace = namespace
-        self._object = drain_object.DrainObject(context, permissions.WORKERS)
+        self._object = drain_object.DrainObject(context, names.worker_part(class_name))
         self._is_done = False
+        self._retry = backoff.Retry(context.clock, _BACKOFF)
 
     @property
     def is_leaving(self) -> bool:
@@ -65,7 +67,7 @@ class Farewell:
             await self._object.let_go()
         except port.KubeError as error:
             log.info("worker_pools_not_let_go", error=str(error))
-            return self._context.clock.now() + AGAIN_SECONDS
+            return self._context.clock.now() + self._retry.failed()
         log.info("worker_pools_let_go", objects=freed)
         self._is_done = True
         return None
@@ -80,8 +82,9 @@ class Farewell:
         workers = [each for each in pods if each.meta.controller is None or each.meta.controller.uid not in theirs]
         held = [(kinds.PODS, each) for each in workers if keys.FINALIZER in each.meta.finalizers]
         held += [(POOLS, each) for each, _ in pools if _is_held(each) and each.meta.uid not in theirs]
-        for resource, each in held:
-            await self._let_go(resource, each)
+        outcome = await batch.each(held, self._let_go)
+        if outcome.failure is not None:
+            raise outcome.failure
         return len(held)
 
     def _is_ours(self, pool: _Pool) -> bool:
@@ -89,14 +92,10 @@ class Farewell:
         is_managed = pool.status.managed_by == self._context.identity
         return is_managed or pool.spec.worker_pool_class_name == self._class_name
 
-    async def _let_go(self, resource: kinds.ResourceType, held: objects.Simple) -> None:
+    async def _let_go(self, held: tuple[kinds.ResourceType, objects.Simple]) -> None:
+        resource, stored = held
         target: writer.Target[objects.Simple] = writer.Target(resource=resource, decode=objects.simple)
-        left = [each for each in held.meta.finalizers if each != keys.FINALIZER]
-        changes = {"metadata": {"finalizers": left or None}}
-        try:
-            await self._context.writer.patch(target, held.meta.key, changes, only_if=writer.Precondition.of(held))
-        except port.NotFoundError:
-            return
+        await finalizers.remove(self._context.writer, target, stored, keys.FINALIZER)
 
 
 def _decoded(raw: msgspec.Raw) -> tuple[objects.Simple, _Pool]:

@@ -1,9 +1,11 @@
-"""The values that the decision and its controller speak: a pool as it is now, and what to do about it."""
+"""The values that worker pools are decided and told in."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
+from autoscaler.control import plans
 from autoscaler.kube import objects
 
 Pool = objects.Custom[WorkerPool]
@@ -11,7 +13,7 @@ Pool = objects.Custom[WorkerPool]
 
 
 class Phase(StrEnum):
-    """Where a worker stands in its life."""
+    """Where a worker stands."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -33,16 +35,15 @@ class Reason(StrEnum):
     FAILED_CLEANUP = "FailedCleanup"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
-    """A pod of the pool."""
+class Cause(StrEnum):
+    """Why a worker is removed."""
 
-    name: str
-    phase: Phase
-    terminating: bool = False
-    """It was told to go. It still takes a place, and it will do no more work."""
-    trouble: str = ""
-    """Why it cannot start, such as ErrImagePull; empty: nothing is known to be wrong."""
+    ENDED = "it ended"
+    FAILED = "it failed"
+    TOO_MANY_FAILED = "more failed workers are kept than failedWorkersLimit allows, and it is the oldest"
+    OTHER_TEMPLATE = "it has not started, and what workers are made from has changed since"
+    NOT_STARTED = "it has a node and has not started within startTimeoutMinutes"
+    SHUTDOWN = "the pool is shut down"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +54,25 @@ class Policy:
     capacity: int
     """The most pods at once."""
     retain_failed: bool = False
+    failed_limit: int | None = None
+    """Keep at most so many failed workers; None: all of them."""
+    start_timeout_seconds: float = 900.0
 
     @property
     def is_active(self) -> bool:
         return self.status is PoolStatus.ACTIVE
+
+    @classmethod
+    def of(cls, pool: Pool) -> "Policy":
+        """Read a pool's wishes."""
+        spec = pool.resource.spec
+        return cls(
+            status=spec.status,
+            capacity=spec.pool_capacity,
+            retain_failed=spec.worker_spec.retain_failed_workers,
+            failed_limit=spec.worker_spec.failed_workers_limit,
+            start_timeout_seconds=60.0 * spec.worker_spec.start_timeout_minutes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,32 +82,63 @@ class Told:
     reason: Reason
     message: str
     warning: bool = False
+    is_change: bool = False
+    """The pool's state changed, and this is told once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """A worker that cannot start."""
+
+    name: str
+    trouble: str
+    """Such as ErrImagePull."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanUp:
-    """Workers to remove, and those that went wrong, removed or not."""
+    """Workers to remove and why, and those that went wrong, removed or not."""
 
-    remove: tuple[str, ...] = ()
+    remove: tuple[tuple[str, Cause], ...] = ()
     failed: tuple[str, ...] = ()
-    stuck: tuple[Worker, ...] = ()
-    """Workers that cannot start."""
+    stuck: tuple[Stuck, ...] = ()
+
+    def of(self, *causes: Cause) -> tuple[str, ...]:
+        """Return the names of those that are removed for one of these causes."""
+        return tuple(name for name, cause in self.remove if cause in causes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
     """How many workers to make for what one reading of the queue said, and the numbers compared."""
 
-    create: int
-    wanted: int
+    create: int = 0
+    wanted: int = 0
     """How many the queue asks for beyond those that wait to start."""
-    capacity: int
+    capacity: int = 0
     """How many more the pool may have; never negative."""
 
     @property
     def left_out(self) -> int:
-        """Return for how many jobs there is no place."""
+        """Return for how many jobs there is no room."""
         return max(0, self.wanted - self.capacity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be done for one pool after its queue was read."""
+
+    clean_up: CleanUp = CleanUp()
+    growth: Growth = Growth()
+
+    def commands(self) -> Iterable[plans.Command]:
+        """Say it in commands."""
+        for name, cause in self.clean_up.remove:
+            yield plans.Command(verb="delete", what=f"pod {name}", why=cause)
+        growth = self.growth
+        if growth.create:
+            why = f"the queue asks for {growth.wanted} more, and the pool may have {growth.capacity} more"
+            yield plans.Command(verb="create", what=f"{growth.create} worker pods", why=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

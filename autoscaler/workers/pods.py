@@ -5,9 +5,12 @@ is told its pool and for how long it may find no job. Everything else stays as t
 """
 
 import copy
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from autoscaler.api import keys, names, version
 from autoscaler.api.manifests import Manifest
@@ -42,26 +45,45 @@ def name(pool: str, suffix: str) -> str:
     return f"{pool}-{suffix}"
 
 
-def make(template: Mapping[str, Any], blueprint: Blueprint, suffix: str) -> Manifest:
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """A worker without a name."""
+
+    manifest: Manifest
+    template: str
+    """A hash of what it is made from: the template, and what the pool adds to it."""
+
+    def named(self, suffix: str) -> Manifest:
+        """Return a worker of this kind. It shares its parts with all others: it is for sending, not for changing."""
+        metadata = self.manifest["metadata"]
+        pool = metadata["labels"][keys.WORKER_POOL]
+        return {**self.manifest, "metadata": {**metadata, "name": name(pool, suffix)}}
+
+
+def make(template: Mapping[str, Any], blueprint: Blueprint) -> Prototype:
     """Make a worker from a pod template; raise TemplateError if it has no such container."""
     metadata = template.get("metadata") or {}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != _TEMPLATE_HASH}
     spec = copy.deepcopy(dict(template.get("spec") or {}))
     spec["restartPolicy"] = "Never"
     spec["containers"] = _containers(spec.get("containers") or (), blueprint)
-    return {
+    labels[keys.WORKER_POOL] = blueprint.pool
+    annotations = dict(metadata.get("annotations") or {})
+    content = msgspec.json.encode((labels, annotations, spec), order="sorted")
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    manifest = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": name(blueprint.pool, suffix),
             "namespace": blueprint.namespace,
-            "labels": {**labels, keys.WORKER_POOL: blueprint.pool},
-            "annotations": dict(metadata.get("annotations") or {}),
+            "labels": labels,
+            "annotations": {**annotations, keys.TEMPLATE_HASH: digest},
             "finalizers": [keys.FINALIZER],
             "ownerReferences": [_owner(blueprint)],
         },
         "spec": spec,
     }
+    return Prototype(manifest, digest)
 
 
 def _containers(containers: Sequence[Mapping[str, Any]], blueprint: Blueprint) -> list[Mapping[str, Any]]:
@@ -78,10 +100,13 @@ def _containers(containers: Sequence[Mapping[str, Any]], blueprint: Blueprint) -
 
 
 def _working(container: Mapping[str, Any], blueprint: Blueprint) -> Mapping[str, Any]:
-    """Tell the container what it is; its own variables of these names give way."""
+    """Tell the container what it is, first of all, so that its own variables may refer to it as `$(…)`.
+
+    Its own variables of these names give way.
+    """
     ours = {IDLE_TIMEOUT: str(blueprint.idle_timeout_minutes), POOL: blueprint.pool}
     kept = [variable for variable in container.get("env") or () if variable.get("name") not in ours]
-    return {**container, "env": [*kept, *({"name": key, "value": value} for key, value in ours.items())]}
+    return {**container, "env": [*({"name": key, "value": value} for key, value in ours.items()), *kept]}
 
 
 def _owner(blueprint: Blueprint) -> Manifest:

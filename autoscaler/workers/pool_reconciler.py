@@ -1,47 +1,65 @@
-"""The life of one pool while we handle it: its queue is asked on schedule, its workers are cleaned up and made.
+"""Reconciles one pool for as long as we handle it: its queue is read on schedule, its workers are cleaned up and made.
 
-Each pool lives in a task of its own, so that a slow queue or a refused worker is nobody else's trouble. Its steps run
-one after the other, on what is known then; only the reading of the queue goes on beside them. It ends when the pool is
-gone, is no longer ours, or we may not act.
+Each pool has a task of its own, so that a slow queue or a refused worker is nobody else's trouble. Its steps run one
+after the other, on what is known then; only the reading of the queue goes on beside them. A step that fails is told of
+and has one moment at which it is tried again, later and later; nothing that happens meanwhile brings it forward. The
+task ends when the pool is gone, when another operator is to handle it, or when we may not act.
 """
 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import StrEnum
+from typing import Final
 
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, clock, control
 from autoscaler.api import keys, resources
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
-from autoscaler.kube import kinds, objects, port, store, writer
-from autoscaler.workers import decide, event_messages, pods, poller, queue_reader, status_writer, templates, worker_pods
-from autoscaler.workers.model import Counts, Policy, Pool, Problem
+from autoscaler.kube import batch, finalizers, kinds, objects, port, store, writer
+from autoscaler.workers import (
+    decide,
+    event_messages,
+    growth,
+    poller,
+    queue_reader,
+    status_writer,
+    worker_index,
+    worker_pods,
+)
+from autoscaler.workers.model import Cause, CleanUp, Counts, Plan, Policy, Pool, Problem
 from autoscaler.workers.status_writer import Stage
 
 log = structlog.get_logger()
 POOLS: Final = kinds.custom(resources.WorkerPool)
 GATHER_SECONDS: Final = 0.05
 """Changes of pods are gathered for so long: a hundred of them are one step."""
-AGAIN_SECONDS: Final = (1.0, 60.0)
-"""After what failed: when it is tried again, at first and at last."""
-GROW_AGAIN_SECONDS: Final = (5.0, 300.0)
-"""After workers were refused, or failed at once: when new ones are made, at first and at last."""
-HANDOVER_SECONDS: Final = 10.0
-"""A pool that another operator handled grows only after this: what that one has sent has arrived by then."""
+_BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=60.0)
 NAMES_LOGGED: Final = 10
 
 
+class Step(StrEnum):
+    """What is done for a pool, each with a moment of its own at which it is tried again."""
+
+    ADOPT = "adopt"
+    LIST = "list workers"
+    LET_GO = "let workers go"
+    REMOVE = "remove workers"
+    PUBLISH = "write status"
+    LEAVE = "let the pool go"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What all pools stand on."""
+class Shared:
+    """What the reconcilers of all pools share."""
 
     context: control.ControllerContext
     pools: store.Table[Pool]
     pods: store.Table[objects.Pod]
+    index: worker_index.WorkerIndex
     reader: queue_reader.QueueReader
     class_name: str | None
     """Pools of this class are ours; None: pools without a class are."""
@@ -50,44 +68,54 @@ class Ground:
     def is_ours(self, pool: Pool) -> bool:
         return pool.resource.spec.worker_pool_class_name == self.class_name
 
+    def was_ours(self, pool: Pool) -> bool:
+        """Tell whether we handled a pool that is to be handled by another operator now, and still hold it."""
+        is_managed = pool.resource.status.managed_by == self.context.identity
+        return is_managed and not self.is_ours(pool) and keys.FINALIZER in pool.meta.finalizers
+
 
 class PoolReconciler:
     """One pool."""
 
-    def __init__(self, ground: Ground, pool: Pool, unsure: dict[str, float]) -> None:
+    def __init__(self, shared: Shared, pool: Pool, unanswered: dict[str, float]) -> None:
+        context = shared.context
         self.key = pool.meta.key
         self.uid = pool.meta.uid
         self.queue_size: int | None = None
-        self._ground = ground
-        self._context = ground.context
+        self._shared = shared
+        self._context = context
         self._workers = worker_pods.WorkerPods(
-            ground.context, ground.pods, pool=self.key, uid=self.uid, unsure=unsure, suffix=ground.suffix
+            context,
+            shared.pods,
+            shared.index,
+            pool=self.key,
+            uid=self.uid,
+            unanswered=unanswered,
+            suffix=shared.suffix,
         )
-        self._target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=ground.pools)
+        self._target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=shared.pools)
         self._woken = asyncio.Event()
-        self._poller = poller.Poller(ground.context.clock, ground.reader, uid=self.uid, wake=self._woken.set)
-        self._status = status_writer.StatusWriter(ground.context, self._target, pool)
+        self._poller = poller.Poller(context.clock, shared.reader, uid=self.uid, wake=self._woken.set)
+        self._status = status_writer.StatusWriter(context, self._target, pool)
+        self._growth = growth.Growing(context, self._workers, self._status, pool, may_grow=self._may_grow)
+        self._retries = {step: backoff.Retry(context.clock, _BACKOFF) for step in Step}
+        self._taken: set[Step] = set()
+        """The steps that this round came to: others are not needed any more."""
+        self._fault = backoff.Retry(context.clock, _BACKOFF)
+        """After a fault of our own."""
+        self._generation: int | None = None
         self._pool_changed = True
         self._size: int | None = None
         """What the queue said last, until it was acted on."""
-        self._template_checked: int | None = None
-        self._failed_steps = 0
-        self._bad_growths = 0
-        """How often in a row workers were refused, or failed before any worked."""
-        self._grow_after = float("-inf")
-        """On the clock that never goes back, as all times here."""
-        if pool.resource.status.managed_by not in (None, ground.context.identity):
-            self._grow_after = ground.context.clock.monotonic() + HANDOVER_SECONDS
-        self._again_at: float | None = None
         self._is_adopted = False
-        self._told_failed: frozenset[str] = frozenset()
+        self._told_wrong: frozenset[str] = frozenset()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Say that the pool itself changed."""
         self._pool_changed = True
         self._woken.set()
 
-    def poke_pods(self) -> None:
+    def wake_for_pods(self) -> None:
         """Say that a pod of the pool changed."""
         self._woken.set()
 
@@ -103,103 +131,117 @@ class PoolReconciler:
 
     def counts(self) -> Counts:
         """Count the workers."""
-        pool = self._mine()
-        return decide.counts(self._workers.workers(), pool.resource.spec.pool_capacity if pool else 0)
+        pool = self._present()
+        capacity = pool.resource.spec.pool_capacity if pool else 0
+        return decide.counts(self._workers.there, capacity, unanswered=self._workers.unanswered())
 
     async def run(self) -> None:
-        """Go on until the pool is gone or not ours, or we may not act."""
+        """Go on until the pool is gone or another's, or we may not act."""
         try:
-            while (pool := self._mine()) is not None and self._context.held_back() is None:
+            while (pool := self._present()) is not None and self._context.held_back() is None:
+                if not self._shared.is_ours(pool) and not self._shared.was_ours(pool):
+                    return
                 self._pool_changed = False
                 self._woken.clear()
-                await self._step(pool)
+                await self._reconcile(pool)
                 await self._until_woken()
         except writer.FencedError as error:
             log.info("pool_left", pool=self.key, reason=str(error))
         finally:
             self._poller.stop()
 
-    def _mine(self) -> Pool | None:
-        pool = self._ground.pools.get(self.key)
-        return pool if pool is not None and pool.meta.uid == self.uid and self._ground.is_ours(pool) else None
-
-    async def _step(self, pool: Pool) -> None:
-        """Reconcile; what fails is told and tried again later, and is this pool's trouble alone."""
-        self._again_at = None
+    async def _reconcile(self, pool: Pool) -> None:
+        """Bring the pool one step closer to what it should be; a fault of ours is this pool's trouble alone."""
+        if self._generation != pool.meta.generation:  # somebody changed it: what failed may succeed now
+            self._generation = pool.meta.generation
+            self._forget_failures(self._retries)
+        self._taken.clear()
+        self._status.publish_at = None
         try:
-            await self._reconcile(pool)
-            self._status.settle(Stage.CLUSTER)
-            self._note_success()
-        except port.ConflictError:  # what we knew is old: the change that overtook us is on its way
-            self._try_again()
-        except port.KubeError as error:
-            await self._stumble(Problem(reason="ApiError", message=str(error)))
+            if not self._shared.is_ours(pool):
+                await self._hand_over(pool)
+            elif pool.meta.deleted_at is not None:
+                await self._leave(pool)
+            else:
+                await self._handle(pool)
         except writer.FencedError:
             raise
         except Exception as error:  # the boundary of one pool: the others go on
             log.exception("pool_failed", pool=self.key, error=str(error))
-            await self._stumble(Problem(reason="InternalError", message=f"{type(error).__name__}: {error}"))
-
-    async def _stumble(self, problem: Problem) -> None:
-        """Tell what broke a step, and try again later."""
-        self._try_again()
-        self._status.fail(Stage.CLUSTER, problem)
-        with contextlib.suppress(port.KubeError):
-            await self._status.publish(self._mine(), self.counts(), self.queue_size)
-
-    async def _reconcile(self, pool: Pool) -> None:
-        if pool.meta.deleted_at is not None:
-            await self._leave(pool)
+            self._fault.failed()
+            problem = Problem(reason="InternalError", message=f"{type(error).__name__}: {error}")
+            self._status.fail(Stage.CLUSTER, problem)
+            await self._publish()
             return
-        await self._adopt(pool)
-        if (await self._workers.let_go()).failure is not None:
-            self._try_again()
+        self._fault.succeeded()
+        self._forget_failures(self._retries.keys() - self._taken)
+
+    def _forget_failures(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            self._retries[step].succeeded()
+
+    async def _handle(self, pool: Pool) -> None:
+        if not await self._adopt(pool):
+            return
+        await self._let_go()
         self._status.announce(pool.resource.spec.status)
         if pool.resource.spec.status is PoolStatus.SHUTDOWN:
-            await self._shut_down()
+            await self._shut_down(pool)
         else:
             await self._follow(pool)
-        await self._status.publish(self._mine(), self.counts(), self.queue_size)
+        await self._publish()
 
     # Coming and going
 
-    async def _adopt(self, pool: Pool) -> None:
+    async def _adopt(self, pool: Pool) -> bool:
         """Put our finalizer on the pool before it gets its first worker."""
-        if keys.FINALIZER not in pool.meta.finalizers:
-            await self._set_finalizers(pool, [*pool.meta.finalizers, keys.FINALIZER])
+        if not await self._try(Step.ADOPT, self._hold):
+            await self._publish()
+            return False
         if not self._is_adopted and pool.resource.status.managed_by != self._context.identity:
             self._status.tell(event_messages.adopted(self._context.identity))
         self._is_adopted = True
+        return True
+
+    async def _hold(self, attempts: int) -> None:
+        if (pool := self._present()) is not None:
+            await finalizers.add(self._context.writer, self._target, pool, keys.FINALIZER, attempts=attempts)
 
     async def _leave(self, pool: Pool) -> None:
         """Remove all workers of a pool that is being deleted, then let it go."""
         self._poller.stop()
-        await self._workers.confirm()
-        outcome = await self._workers.remove([worker.name for worker in self._workers.workers()])
-        if outcome.failure is not None:
-            self._status.tell(event_messages.not_cleaned(f"not all workers could be removed: {outcome.failure}"))
-            self._try_again()
-        elif keys.FINALIZER in pool.meta.finalizers and self._workers.is_free():
-            left = [finalizer for finalizer in pool.meta.finalizers if finalizer != keys.FINALIZER]
-            with contextlib.suppress(port.NotFoundError):
-                await self._set_finalizers(pool, left)
+        if keys.FINALIZER not in pool.meta.finalizers or not await self._try(Step.LIST, self._list):
+            return
+        everyone = tuple((name, Cause.SHUTDOWN) for name in sorted(self._workers.there.pods))
+        await self._remove(CleanUp(remove=everyone))
+        if not self._workers.there.held:
+            await self._try(Step.LEAVE, self._release)
 
-    async def _set_finalizers(self, pool: Pool, finalizers: list[str]) -> None:
-        changes = {"metadata": {"finalizers": finalizers or None}}
-        await self._context.writer.patch(self._target, self.key, changes, only_if=writer.Precondition.of(pool))
+    async def _hand_over(self, pool: Pool) -> None:
+        """Let go of a pool and its workers that another operator is to handle: whoever that is may not exist."""
+        self._poller.stop()
+        await self._try(Step.LET_GO, lambda _: self._let_go_of_all())
+        if not self._workers.there.held and await self._try(Step.LEAVE, self._release):
+            log.info("pool_handed_over", pool=self.key, to=pool.resource.spec.worker_pool_class_name)
 
-    async def _shut_down(self) -> None:
+    async def _release(self, attempts: int) -> None:
+        if (pool := self._present()) is not None:
+            await finalizers.remove(self._context.writer, self._target, pool, keys.FINALIZER, attempts=attempts)
+
+    async def _shut_down(self, pool: Pool) -> None:
         self._poller.forget()
         self._status.forget()
-        self._size, self._bad_growths, self._grow_after = None, 0, float("-inf")
-        await self._remove([worker.name for worker in self._workers.workers()])
+        self._growth.begin_anew()
+        self._size = self.queue_size = None
+        await self._remove(self._chosen(pool))
 
     # Following the queue
 
     async def _follow(self, pool: Pool) -> None:
         """Ask the queue when its time has come or the pool was changed; act on what it said."""
-        if self._poller.ask(pool):
-            self._begin_anew()
+        if self._poller.ask(pool):  # the pool was changed: forget what held it back
+            self._size = None
+            self._growth.begin_anew()
         if (answer := self._poller.take(pool)) is not None:
             self._size = answer.size
             if answer.problem is None:
@@ -207,129 +249,152 @@ class PoolReconciler:
             else:
                 self._status.fail(Stage.QUEUE, answer.problem)
             await self._clean_up(pool)
-        if self._size is not None:
+        if self._size is not None and await self._try(Step.LIST, self._list):
             self.queue_size = self._size
-            await self._grow(pool, self._size)
+            again_at = await self._grow(pool, self._size)
             self._size = None  # acted on: the same number read again may speak of other jobs
+            if again_at is not None:
+                self._poller.ask_again(again_at)
 
-    def _begin_anew(self) -> None:
-        """Forget what held the pool back: it was changed."""
-        self._size, self._bad_growths = None, 0
-        self._grow_after = min(self._grow_after, self._context.clock.monotonic() + HANDOVER_SECONDS)
+    async def _list(self, _attempts: int) -> None:
+        await self._workers.look_up()
+
+    async def _grow(self, pool: Pool, size: int) -> float | None:
+        planned = self._growth.plan(pool, size)
+        self._context.show(f"worker pool {self.key.namespace}/{self.key.name}", Plan(growth=planned))
+        return await self._growth.carry_out(pool, planned)
 
     # Workers
 
     async def _clean_up(self, pool: Pool) -> None:
-        chosen = decide.clean_up(self._workers.workers(), _policy(pool))
-        gone_wrong = frozenset((*chosen.failed, *(worker.name for worker in chosen.stuck)))
-        if failed := [name for name in chosen.failed if name not in self._told_failed]:
+        await self._growth.check_template(pool)
+        chosen = self._chosen(pool)
+        self._context.show(f"worker pool {self.key.namespace}/{self.key.name}", Plan(clean_up=chosen))
+        self._tell_wrong(chosen)
+        await self._remove(chosen)
+
+    def _chosen(self, pool: Pool) -> CleanUp:
+        now, template = self._context.clock.now(), self._growth.template
+        return decide.clean_up(self._workers.there, Policy.of(pool), now=now, template=template)
+
+    def _tell_wrong(self, chosen: CleanUp) -> None:
+        """Tell of workers that failed or cannot start, each once, and hold growth back where all of them do."""
+        if failed := [name for name in chosen.failed if name not in self._told_wrong]:
             log.warning("workers_failed", pool=self.key, workers=failed[:NAMES_LOGGED], count=len(failed))
             self._status.tell(event_messages.failed(len(failed)))
-        if stuck := [worker for worker in chosen.stuck if worker.name not in self._told_failed]:
+        if stuck := [worker for worker in chosen.stuck if worker.name not in self._told_wrong]:
             self._status.tell(event_messages.stuck(stuck))
-        self._told_failed = gone_wrong
-        self._note_workers(failed=bool(failed))
-        if removed := await self._remove(chosen.remove):
-            self._status.tell(event_messages.cleaned(removed))
+        problem = None
+        if chosen.stuck:
+            problem = Problem(reason="WorkersCannotStart", message=event_messages.cannot_start(chosen.stuck))
+        self._status.note(Stage.WORKERS, problem)
+        self._told_wrong = frozenset((*chosen.failed, *(worker.name for worker in chosen.stuck)))
+        again_at = self._growth.note_workers(failed=bool(failed or chosen.of(Cause.NOT_STARTED)))
+        if again_at is not None:
+            self._poller.ask_again(again_at)
 
-    async def _remove(self, names: tuple[str, ...] | list[str]) -> int:
+    async def _remove(self, chosen: CleanUp) -> None:
+        self._taken.add(Step.REMOVE)
+        retry = self._retries[Step.REMOVE]
+        if not retry.is_due:
+            return
+        names = [name for name, _ in chosen.remove]
         outcome = await self._workers.remove(names)
+        retry.note(is_done=outcome.failure is None)
         if outcome.failure is None:
             self._status.settle(Stage.CLEAN_UP)
         else:
-            left = f"{len(outcome.failures)} of {event_messages.workers(len(names))}"
-            message = f"{left} could not be removed: {outcome.failure}"
-            self._status.fail(Stage.CLEAN_UP, Problem(reason="RemovalFailed", message=message))
-            self._try_again()
-        return outcome.done
+            left = f"{len(names) - outcome.done} of {event_messages.workers(len(names))}"
+            self._fail_removal(f"{left} could not be removed: {outcome.failure}")
+        self._tell_removed(chosen, outcome)
 
-    async def _grow(self, pool: Pool, queue_size: int) -> None:
-        await self._workers.confirm()
-        policy = _policy(pool)
-        growth = decide.grow(self._workers.workers(), policy, queue_size)
-        self._status.note_full(
-            event_messages.full(growth, policy.capacity) if policy.is_active and growth.left_out else None
-        )
-        if not growth.create:
-            self._status.settle(Stage.GROWTH)
-        wanted = growth.create
-        if wanted and self._context.clock.monotonic() < self._grow_after - poller.TICK_SECONDS:
-            wanted = 0
-            self._poller.ask_again(self._grow_after)
-        unchecked = self._template_checked != pool.meta.generation or self._status.has_failed(Stage.TEMPLATE)
-        if wanted or unchecked:
-            await self._create(pool, wanted)
-
-    async def _create(self, pool: Pool, count: int) -> None:
-        """Make workers from the template as it is now; with a count of 0, only see whether that would work."""
-        try:
-            template = await templates.read(self._context.api, pool)
-            pods.make(template, templates.blueprint(pool), self._ground.suffix())
-        except (pods.TemplateError, port.NotFoundError) as error:
-            self._status.fail(Stage.TEMPLATE, Problem(reason="BadTemplate", message=str(error)))
+    def _tell_removed(self, chosen: CleanUp, outcome: batch.Outcome) -> None:
+        if chosen.of(Cause.SHUTDOWN):
             return
-        self._status.settle(Stage.TEMPLATE)
-        self._template_checked = pool.meta.generation
-        if count:
-            await self._create_from(template, pool, count)
+        replaced = {cause: len(chosen.of(cause)) for cause in (Cause.OTHER_TEMPLATE, Cause.NOT_STARTED)}
+        if outcome.failure is None:
+            for cause, count in replaced.items():
+                if count:
+                    self._status.tell(event_messages.replaced(count, cause))
+        ended = min(outcome.done, len(chosen.remove) - sum(replaced.values()))
+        if ended:
+            self._status.tell(event_messages.cleaned(ended))
 
-    async def _create_from(self, template: dict[str, Any], pool: Pool, count: int) -> None:
-        """Make workers; after a refusal, one is tried before the others."""
-        tries = [1, count - 1] if self._status.has_failed(Stage.GROWTH) else [count]
-        done, failure = 0, None
-        for part in tries:
-            if failure is None:
-                outcome = await self._workers.create(
-                    part, template, templates.blueprint(pool), is_wanted=self._may_grow
-                )
-                done, failure = done + outcome.done, outcome.failure
-        if done:
-            self._status.tell(event_messages.created(done))
-        if failure is None:
-            self._status.settle(Stage.GROWTH)
-            return
-        self._hold_growth()
-        message = f"created {done} of {event_messages.workers(count)}: {failure}"
-        self._status.fail(Stage.GROWTH, Problem(reason="CreationFailed", message=message))
+    def _fail_removal(self, message: str) -> None:
+        problem = Problem(reason="RemovalFailed", message=message)
+        told = event_messages.not_cleaned(message) if self._is_leaving() else None
+        self._status.fail(Stage.CLEAN_UP, problem, told)
+
+    async def _let_go(self) -> None:
+        """Take our finalizer off workers that somebody deleted."""
+        if self._workers.there.hanging:
+            await self._try(Step.LET_GO, lambda _: self._let_go_of_hanging())
+
+    async def _let_go_of_hanging(self) -> None:
+        _raise_failure(await self._workers.let_go(self._workers.there.hanging))
+
+    async def _let_go_of_all(self) -> None:
+        _raise_failure(await self._workers.let_go(self._workers.there.held))
 
     def _may_grow(self) -> bool:
         """Ask before each creation: the pool may have been changed, shut down or deleted since it was planned."""
-        pool = self._mine()
-        if pool is None or pool.meta.deleted_at is not None or not _policy(pool).is_active:
+        pool = self._present()
+        if pool is None or pool.meta.deleted_at is not None or not self._shared.is_ours(pool):
             return False
-        return len(self._workers.workers()) < pool.resource.spec.pool_capacity
+        spec = pool.resource.spec
+        return spec.status is PoolStatus.ACTIVE and self._workers.total() < spec.pool_capacity
 
-    def _note_workers(self, *, failed: bool) -> None:
-        """Make new workers less and less often while all that is made fails at once; begin anew when one works."""
-        if self._workers.has_proven():
-            self._bad_growths = 0
-        elif failed:
-            self._hold_growth()
+    # Telling
 
-    def _hold_growth(self) -> None:
-        first, last = GROW_AGAIN_SECONDS
-        pause = min(last, first * 2.0 ** min(self._bad_growths, 10))
-        self._bad_growths += 1
-        self._grow_after = self._context.clock.monotonic() + pause
-        self._poller.ask_again(self._grow_after)
-        log.warning("growth_held", pool=self.key, seconds=pause)
+    async def _publish(self) -> None:
+        await self._try(Step.PUBLISH, self._write_status)
 
-    # Waiting
+    async def _write_status(self, attempts: int) -> None:
+        pool = self._present()
+        if pool is not None and self._shared.is_ours(pool):
+            await self._status.publish(pool, self.counts(), self.queue_size, attempts=attempts)
 
-    def _try_again(self) -> None:
-        first, last = AGAIN_SECONDS
-        pause = min(last, first * 2 ** min(self._failed_steps, 10))
-        self._failed_steps += 1
-        self._again_at = self._context.clock.monotonic() + pause
+    # Trying and waiting
 
-    def _note_success(self) -> None:
-        if self._again_at is None:
-            self._failed_steps = 0
+    async def _try(self, step: Step, do: Callable[[int], Awaitable[None]]) -> bool:
+        """Take a step, unless it failed a moment ago; tell what went wrong. Return whether it is done.
+
+        The first time it is tried several times over, as the writer does; after that once, since we come back.
+        """
+        self._taken.add(step)
+        retry = self._retries[step]
+        if not retry.is_due:
+            return False
+        try:
+            await do(1 if retry.failures else writer.ATTEMPTS)
+        except port.KubeError as error:
+            is_overtaken = isinstance(error, port.ConflictError) and not retry.failures
+            retry.failed()
+            if not is_overtaken:  # by a change that is on its way to us: no trouble
+                self._tell_trouble(step, error)
+            return False
+        retry.succeeded()
+        if not any(each.failures for each in self._retries.values()) and not self._fault.failures:
+            self._status.settle(Stage.CLUSTER)
+        return True
+
+    def _tell_trouble(self, step: Step, error: port.KubeError) -> None:
+        message = f"cannot {step}: {error}"
+        told = event_messages.not_cleaned(message) if self._is_leaving() else None
+        self._status.fail(Stage.CLUSTER, Problem(reason="ApiError", message=message), told)
+
+    def _present(self) -> Pool | None:
+        pool = self._shared.pools.get(self.key)
+        return pool if pool is not None and pool.meta.uid == self.uid else None
+
+    def _is_leaving(self) -> bool:
+        pool = self._present()
+        return pool is not None and pool.meta.deleted_at is not None
 
     async def _until_woken(self) -> None:
         """Wait for a change or for what is due; changes of pods alone are gathered for a moment."""
-        due = [at for at in (*self._poller.times(), self._status.publish_at, self._again_at) if at is not None]
-        limit = max(0.0, min(due) - self._context.clock.monotonic()) if due else None
+        due = self._fault.next_at if self._fault.failures else self._due()
+        limit = None if due is None else max(0.0, due - self._context.clock.monotonic())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 await self._until_changed()
@@ -337,14 +402,28 @@ class PoolReconciler:
     async def _until_changed(self) -> None:
         while True:
             await self._woken.wait()
-            if self._pool_changed or self._poller.is_done:
+            if self._pool_changed:
                 return
-            if self._again_at is None:
-                await asyncio.sleep(GATHER_SECONDS)
+            if not self._fault.failures:
+                if not self._poller.is_done:
+                    await asyncio.sleep(GATHER_SECONDS)
                 return
-            self._woken.clear()  # after what failed, pods can wait until it is tried again
+            self._woken.clear()  # after a fault of ours, only a change of the pool is worth another try
+
+    def _due(self) -> float | None:
+        """Return when time alone asks for the next round: each is a moment that the next round acts on."""
+        polls = self._poller.times() if self._is_followed() else ()
+        retries = (retry.next_at for retry in self._retries.values())
+        return clock.earliest((*polls, self._status.publish_at, *retries))
+
+    def _is_followed(self) -> bool:
+        """Tell whether the queue is read now: otherwise its times do not matter."""
+        pool = self._present()
+        if pool is None or not self._shared.is_ours(pool) or pool.meta.deleted_at is not None:
+            return False
+        return self._retries[Step.ADOPT].is_due and pool.resource.spec.status is not PoolStatus.SHUTDOWN
 
 
-def _policy(pool: Pool) -> Policy:
-    spec = pool.resource.spec
-    return Policy(status=spec.status, capacity=spec.pool_capacity, retain_failed=spec.worker_spec.retain_failed_workers)
+def _raise_failure(outcome: batch.Outcome) -> None:
+    if outcome.failure is not None:
+        raise outcome.failure

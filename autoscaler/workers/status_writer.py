@@ -11,7 +11,7 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api.resources.worker_pools import PoolStatus
-from autoscaler.kube import events, writer
+from autoscaler.kube import events, kinds, writer
 from autoscaler.workers import event_messages, status
 from autoscaler.workers.model import Counts, Pool, Problem, Told
 from autoscaler.workers.poller import TICK_SECONDS
@@ -27,6 +27,7 @@ class Stage(StrEnum):
     QUEUE = "queue"
     TEMPLATE = "template"
     GROWTH = "growth"
+    WORKERS = "workers"
     CLEAN_UP = "clean-up"
     CLUSTER = "cluster"
 
@@ -39,8 +40,7 @@ class StatusWriter:
         """When a status that was held back is to be written."""
         self._context = context
         self._target = target
-        self._key = pool.meta.key
-        self._uid = pool.meta.uid
+        self._pool = pool
         self._problems: dict[Stage, Problem] = {}
         self._full: Told | None = None
         self._announced = status.was(pool.resource)
@@ -48,25 +48,37 @@ class StatusWriter:
         self._said: tuple[int, status.Known] | None = None
         """What the status is known to say, and in which version of the pool."""
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: Told, *, ended: events.Ended | None = None) -> None:
         """Record an event about the pool."""
-        regarding = events.Regarding(resource=self._target.resource, key=self._key, uid=self._uid)
-        kind = events.EventType.WARNING if told.warning else events.EventType.NORMAL
-        self._context.recorder.record(
-            events.Event(regarding=regarding, type=kind, reason=told.reason, message=told.message)
+        resource: kinds.ResourceType = self._target.resource
+        self._context.tell(
+            resource,
+            self._pool,
+            told.reason,
+            told.message,
+            is_warning=told.warning,
+            is_change=told.is_change,
+            ended=ended,
         )
 
     def announce(self, wanted: PoolStatus) -> None:
-        """Tell once that the pool was paused or shut down."""
-        if wanted is not self._announced:
-            match wanted:
-                case PoolStatus.PAUSED:
-                    self.tell(event_messages.paused())
-                case PoolStatus.SHUTDOWN:
-                    self.tell(event_messages.shut_down())
-                case PoolStatus.ACTIVE:
-                    pass
+        """Tell once that the pool was paused or shut down; once more if the API server never took it."""
+        before = self._announced
+        if wanted is before:
+            return
         self._announced = wanted
+
+        def ended(is_told: bool) -> None:  # noqa: FBT001  # a callback's shape
+            if not is_told and self._announced is wanted:
+                self._announced = before
+
+        match wanted:
+            case PoolStatus.PAUSED:
+                self.tell(event_messages.paused(), ended=ended)
+            case PoolStatus.SHUTDOWN:
+                self.tell(event_messages.shut_down(), ended=ended)
+            case PoolStatus.ACTIVE:
+                pass
 
     def note_full(self, full: Told | None) -> None:
         """Tell once that the pool is full; None: it is not."""
@@ -74,11 +86,18 @@ class StatusWriter:
             self.tell(full)
         self._full = full
 
-    def fail(self, stage: Stage, problem: Problem) -> None:
+    def fail(self, stage: Stage, problem: Problem, told: Told | None = None) -> None:
         """Tell what went wrong, and remember it."""
         log.warning("pool_not_reconciled", pool=self._key, stage=stage, reason=problem.reason, error=problem.message)
         self._problems[stage] = problem
-        self.tell(event_messages.not_reconciled(problem.message))
+        self.tell(told or event_messages.not_reconciled(problem.message))
+
+    def note(self, stage: Stage, problem: Problem | None) -> None:
+        """Remember what is wrong with a stage without an event; None: nothing is."""
+        if problem is None:
+            self.settle(stage)
+        else:
+            self._problems[stage] = problem
 
     def settle(self, stage: Stage) -> None:
         """Say that nothing is wrong any more with a stage."""
@@ -93,12 +112,12 @@ class StatusWriter:
         self._problems.clear()
         self._full = None
 
-    async def publish(self, pool: Pool | None, counts: Counts, queue_size: int | None) -> None:
+    async def publish(
+        self, pool: Pool, counts: Counts, queue_size: int | None, *, attempts: int = writer.ATTEMPTS
+    ) -> None:
         """Write the status if it has changed, and not too often."""
         now = self._context.clock.monotonic()
         self.publish_at = None
-        if pool is None:
-            return
         known = self._known(pool, counts, queue_size)
         if self._said == (pool.meta.resource_version, known):
             return
@@ -110,9 +129,11 @@ class StatusWriter:
             self.publish_at = self._published_at + PUBLISH_SECONDS
             return
         self._published_at = now
-        await self._context.writer.patch(
-            self._target, self._key, {"status": changes}, only_if=writer.Precondition.of(pool), subresource="status"
-        )
+        await self._context.writer.patch_status(self._target, pool, changes, attempts=attempts)
+
+    @property
+    def _key(self) -> object:
+        return self._pool.meta.key
 
     def _known(self, pool: Pool, counts: Counts, queue_size: int | None) -> status.Known:
         return status.Known(

@@ -149,7 +149,8 @@ async def _bare(api: port.Api, name: str, count: int) -> float:
     blueprint = pods.Blueprint(
         namespace="default", pool=name, pool_uid="0" * 36, container="worker", idle_timeout_minutes=3
     )
-    made = iter([pods.make(template, blueprint, f"{number:05d}") for number in range(count)])
+    prototype = pods.make(template, blueprint)
+    made = iter([prototype.named(f"{number:05d}") for number in range(count)])
     started = time.monotonic()
 
     async def work() -> None:

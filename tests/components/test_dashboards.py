@@ -56,7 +56,7 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     workers = controller.Controller(
         context(metrics.measure), class_name=None, namespace=None, open_queues=NOBODY, suffix=NOBODY
     )
-    workers._lives.update({begun.key: (begun, NOBODY) for begun in lives})
+    workers._reconcilers.update({begun.key: (begun, NOBODY) for begun in lives})
     ground = context(metrics.measure)
     known = clouds.Clouds(ground, NOBODY)
     publisher.Publisher(ground, pools=store.Table(), scopes=store.Table(), known=known)

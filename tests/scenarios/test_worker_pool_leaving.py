@@ -70,9 +70,10 @@ async def test_pools_of_another_operator_are_left_alone_and_those_of_an_old_clas
         await asyncio.sleep(30)
         async with runtime(world, "sluice"):
             await asyncio.sleep(60)
-            world.change("pool", workerPoolClassName="dropped")
-            await asyncio.sleep(60)
             assert sorted(world.held()) == ["Pod", "WorkerPool"]
+            world.change("pool", workerPoolClassName="dropped")
+            await asyncio.sleep(10)
+            assert world.held() == []
     async with runtime(world, "sluice"):
         await asyncio.sleep(30)
         world.leave()

@@ -120,7 +120,7 @@ async def test_workers_that_may_not_be_made_are_told_with_the_numbers_and_tried_
     world.line.length = 10
     world.add()
     post = faults.Matching(method="POST", path="/pods")
-    world.cluster.faults.add(faults.Answer(code=403), post, times=12)
+    world.cluster.faults.add(faults.Answer(code=403), post, times=3)
     async with runtime(world):
         await asyncio.sleep(2)
         assert world.condition("Ready")["reason"] == "CreationFailed"
@@ -142,7 +142,7 @@ async def test_a_pool_whose_workers_cannot_be_removed_says_so_and_stays_until_th
         world.delete(POOLS, "pool")
         await asyncio.sleep(60)
         assert world.has_pool()
-        assert "not all workers could be removed" in world.events()["FailedCleanup"][0]["message"]
+        assert "3 of 3 workers could not be removed" in world.events()["FailedCleanup"][0]["message"]
         world.cluster.faults.clear()
         await asyncio.sleep(70)
         assert not world.has_pool()

@@ -215,6 +215,12 @@ class WorkerSpec(Model):
     """What worker pods look like."""
     retain_failed_workers: bool = False
     """Keep failed worker pods for inspection. They count against the pool's capacity until you delete them."""
+    failed_workers_limit: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    """With retainFailedWorkers: keep at most this many failed workers, and remove the oldest beyond it.
+    Absent: all of them stay."""
+    start_timeout_minutes: Annotated[int, Field(ge=1, le=525_600)] = 15
+    """A worker that has a node and has not started after this many minutes, image pulls and init containers
+    included, is replaced. Workers that wait for a node are left alone."""
 
 
 class WorkerPoolSpec(Model):
@@ -248,7 +254,8 @@ class WorkerPoolStatus(Model):
     queue_endpoint: Annotated[str, Field(max_length=2048)] | None = None
     """The endpoint that was asked, the same as in the spec."""
     queue_size: Count | None = None
-    """How many jobs waited when the queue was last read. Kept as it was while the queue cannot be read."""
+    """How many jobs waited when the queue was last read. Kept as it was while the queue cannot be read.
+    0 while the pool is shut down, since nobody reads it then."""
     running_workers: Count | None = None
     """How many worker pods run."""
     workers: Count | None = None

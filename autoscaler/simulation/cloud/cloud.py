@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from autoscaler import clock
+from autoscaler import backoff, clock
 from autoscaler.api.node_groups import NodeGroups, NodeGroupSpec
 from autoscaler.cloud import port
 from autoscaler.simulation.cloud import client, faults, news
@@ -233,9 +233,9 @@ class SimulatedCloud:
         self.news.tell(
             port.LaunchFailed(group=group.name, at=self.clock.now(), failure=obstacle.failure, message=message)
         )
-        pause = self.pace.retry_seconds * 2.0 ** min(group.failed_attempts, 30)
         group.failed_attempts += 1
-        self._launch_later(group, min(pause, self.pace.retry_max_seconds))
+        retries = backoff.Backoff(first_seconds=self.pace.retry_seconds, longest_seconds=self.pace.retry_max_seconds)
+        self._launch_later(group, retries.pause(group.failed_attempts))
 
     def _start(self, group: Group) -> None:
         machine = Machine(

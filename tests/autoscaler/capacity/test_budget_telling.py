@@ -9,6 +9,7 @@ from autoscaler import control
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.capacity import accounting, clouds, publisher, publishing
 from autoscaler.capacity.budgets import Budget, Kind, State
+from autoscaler.control import metrics
 from autoscaler.kube import store
 from tests import builders
 
@@ -71,13 +72,13 @@ def test_money_is_said_in_whole_units() -> None:
 
 def test_who_does_not_act_any_more_shows_no_numbers() -> None:
     held: list[str | None] = [None]
-    shown: list[control.Measure] = []
+    shown: list[metrics.Measure] = []
     unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.ControllerContext)}
     used: dict[str, Any] = {"watch": lambda *_: store.Table[Any](), "feed": lambda _: None}
     context = control.ControllerContext(**{**unused, **used, "measure": shown.append, "held_back": lambda: held[0]})
     known = clouds.Clouds(context, NOBODY)
     made = publisher.Publisher(context, pools=store.Table(), scopes=store.Table(), known=known)
-    number = control.Metric(name="n", text="", type=control.MetricType.GAUGE, samples=())
+    number = metrics.Metric(name="n", text="", type=metrics.MetricType.GAUGE, samples=())
     made._metrics = (number,)
     assert tuple(shown[0]()) == (number,)
     held[0] = "another replica leads"

@@ -129,8 +129,8 @@ def test_the_loop_may_end_before_a_call_does() -> None:
 def test_pauses_grow_and_are_longer_after_throttling() -> None:
     async def act() -> None:
         calls = ec2_calls.Calls(ec2_calls.Patience(pause_seconds=1.0))
-        for attempt, want in enumerate([1.0, 2.0, 4.0]):
-            assert want / 2 <= calls._pause(attempt, port.Reason.UNREACHABLE) <= want
-            assert 4 * want / 2 <= calls._pause(attempt, port.Reason.THROTTLED) <= 4 * want
+        for failures, want in enumerate([1.0, 2.0, 4.0], start=1):
+            assert want / 2 <= calls._pause(failures, port.Reason.UNREACHABLE) <= want
+            assert 4 * want / 2 <= calls._pause(failures, port.Reason.THROTTLED) <= 4 * want
 
     asyncio.run(act())

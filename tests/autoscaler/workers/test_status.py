@@ -54,6 +54,12 @@ def test_a_queue_that_was_not_read_leaves_the_last_number() -> None:
     assert "queueSize" not in status.changes(pool(queueSize=9), known(queue_size=None), NOW)
 
 
+def test_a_pool_that_is_shut_down_shows_no_old_number() -> None:
+    shut = pool(queueSize=9).model_copy(deep=True)
+    shut.spec.__dict__["status"] = PoolStatus.SHUTDOWN
+    assert status.changes(shut, known(queue_size=None), NOW)["queueSize"] == 0
+
+
 def test_a_condition_remembers_since_when_it_holds() -> None:
     written = status.changes(pool(), known(), NOW)
     problem = Problem(reason="Unreachable", message="GET … got no answer")
@@ -65,7 +71,7 @@ def test_a_condition_remembers_since_when_it_holds() -> None:
 
 
 def test_a_full_pool_says_so_with_the_numbers() -> None:
-    full = event_messages.full(Growth(create=0, wanted=3, capacity=0), 5)
+    full = event_messages.full(Growth(create=0, wanted=3, capacity=0), 5, [])
     changes = status.changes(pool(), known(full=full), NOW)
     (found,) = [each for each in changes["conditions"] if each["type"] == "AtCapacity"]
     assert (found["status"], found["reason"]) == ("True", "CapacityReached")

@@ -4,7 +4,6 @@ The stack makes it last, and so deletes it first. Each part of the runtime puts 
 it off once nothing of that part would be left behind. It is looked at, not watched: a right to this one name will do.
 """
 
-import asyncio
 from enum import StrEnum
 from typing import Final
 
@@ -12,13 +11,15 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api import keys, names
-from autoscaler.kube import kinds, objects, port, writer
+from autoscaler.control import polling
+from autoscaler.kube import finalizers, kinds, objects, port, writer
 
 log = structlog.get_logger()
 LOOK_SECONDS: Final = 15.0
 SOON_SECONDS: Final = 3.0
 """How often it is looked at until we lead, so that it is held at once, and while we leave."""
 _FORBIDDEN: Final = 403
+_TARGET: Final[writer.Target[objects.Simple]] = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
 
 
 class Stage(StrEnum):
@@ -33,9 +34,10 @@ class Stage(StrEnum):
 
 
 class DrainObject:
-    """A source that follows the drain object for one part of the runtime, and wakes it when the stage changes."""
+    """Follows the drain object for one part of the runtime, and wakes it when the stage changes."""
 
     def __init__(self, context: control.ControllerContext, part: str) -> None:
+        """Follow it for a part; each part has a finalizer of its own, for no part may leave for another."""
         self.stage = Stage.STAYING
         self.since: float | None = None
         """When its deletion was asked for."""
@@ -44,33 +46,24 @@ class DrainObject:
         self._found: objects.Simple | None = None
         self._is_known = False
         self._has_led = False
-        context.feed(self)
-
-    async def run(self) -> None:
-        """Look again and again."""
-        while True:
-            await self._follow()
-            is_restless = self.stage is Stage.LEAVING or not self._has_led
-            await asyncio.sleep(SOON_SECONDS if is_restless else LOOK_SECONDS)
-
-    def unsynced(self) -> str | None:
-        """Return what is missing until we looked once: whoever must leave must not begin anything."""
-        return None if self._is_known else f"ConfigMap {names.DRAIN_OBJECT}: not looked for yet"
+        polling.Polling(context, "drain object", self._follow, also_standing_by=True, missing=self._missing)
 
     async def let_go(self) -> None:
         """Say that nothing of ours is left behind."""
         if self._found is not None and self._finalizer in self._found.meta.finalizers:
-            await self._set([each for each in self._found.meta.finalizers if each != self._finalizer])
+            await finalizers.remove(self._context.writer, _TARGET, self._found, self._finalizer)
             await self._look()
 
-    async def _follow(self) -> None:
-        try:
-            await self._look()
-            self._has_led = self._has_led or self._context.held_back() is None
-            if self.stage is Stage.STAYING and self._context.held_back() is None:
-                await self._hold()
-        except (port.KubeError, writer.FencedError) as error:
-            log.info("drain_object_not_followed", error=str(error))
+    def _missing(self) -> str | None:
+        """Return what is missing until we looked once: whoever must leave must not begin anything."""
+        return None if self._is_known else f"ConfigMap {names.DRAIN_OBJECT}: not looked for yet"
+
+    async def _follow(self) -> float:
+        await self._look()
+        self._has_led = self._has_led or self._context.held_back() is None
+        if self.stage is Stage.STAYING and self._context.held_back() is None and self._found is not None:
+            await finalizers.add(self._context.writer, _TARGET, self._found, self._finalizer)
+        return SOON_SECONDS if self.stage is Stage.LEAVING or not self._has_led else LOOK_SECONDS
 
     async def _look(self) -> None:
         key = objects.Key(self._context.namespace, names.DRAIN_OBJECT)
@@ -100,16 +93,3 @@ class DrainObject:
         if changed:
             log.info("drain_object_seen", stage=stage)
             self._context.wake(kinds.CONFIG_MAPS.kind, key)
-
-    async def _hold(self) -> None:
-        """Keep the object from going before this part has left."""
-        if self._found is not None and self._finalizer not in self._found.meta.finalizers:
-            await self._set([*self._found.meta.finalizers, self._finalizer])
-
-    async def _set(self, finalizers: list[str]) -> None:
-        if self._found is None:
-            return
-        target: writer.Target[objects.Simple] = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
-        changes = {"metadata": {"finalizers": finalizers or None}}
-        only_if = writer.Precondition.of(self._found)
-        await self._context.writer.patch(target, self._found.meta.key, changes, only_if=only_if)

@@ -1,12 +1,12 @@
 """What a controller is, and what it is given. Controllers know this module and not the runtime above them."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from autoscaler import clock
-from autoscaler.kube import events, objects, port, store, writer
+from autoscaler.control import metrics, plans
+from autoscaler.kube import events, kinds, objects, port, store, writer
 
 R = TypeVar("R")
 Dirty = frozenset[tuple[str, objects.Key]]
@@ -42,37 +42,6 @@ class Source(Protocol):
         ...
 
 
-class MetricType(StrEnum):
-    GAUGE = "gauge"
-    COUNTER = "counter"
-    SUMMARY = "summary"
-    """Its samples are named `sum` and `count`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One number of a metric."""
-
-    labels: Mapping[str, str]
-    value: float
-    part: str = ""
-    """For a summary: which of its two numbers this is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """Numbers of one name, as they are now."""
-
-    name: str
-    text: str
-    type: MetricType
-    samples: tuple[Sample, ...]
-
-
-Measure = Callable[[], Iterable[Metric]]
-"""Gathers metrics when somebody asks for them, so that an object's numbers vanish with the object."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerContext:
     """What the runtime gives a controller."""
@@ -102,8 +71,33 @@ class ControllerContext:
     may_act: Callable[[str], bool]
     """Ask before each act outside of the API server, saying what it is: it is under the same Lease. FencedError if
     we may not act; False: we only observe, and go on as if it had been done."""
-    measure: Callable[[Measure], None]
+    measure: Callable[[metrics.Measure], None]
     """Have numbers gathered whenever metrics are asked for."""
+    show: Callable[[str, plans.Plan], None]
+    """Show a plan, by the name of what it is about, before it is carried out: observe mode logs it."""
+
+    def tell(  # noqa: PLR0913  # an event has as many parts
+        self,
+        resource: kinds.ResourceType,
+        stored: objects.Stored,
+        reason: str,
+        message: str,
+        *,
+        is_warning: bool = False,
+        is_change: bool = False,
+        ended: events.Ended | None = None,
+    ) -> None:
+        """Record an event about an object; `events` says what a change of state is, and when `ended` is called."""
+        self.recorder.record(
+            events.Event(
+                regarding=events.Regarding(resource=resource, key=stored.meta.key, uid=stored.meta.uid),
+                type=events.EventType.WARNING if is_warning else events.EventType.NORMAL,
+                reason=reason,
+                message=message,
+                is_change=is_change,
+            ),
+            ended=ended,
+        )
 
 
 Build = Callable[[ControllerContext], Controller]
