@@ -29,7 +29,7 @@ $(READY): requirements-dev.txt
 	@touch $@
 
 .PHONY: demo
-demo: $(READY) ## A day of work on the production stack, simulated: machines, waits, cost and decisions (two minutes)
+demo: $(READY) ## A day of work on the production stack, simulated: instances, waits, cost and decisions (two minutes)
 	@$(BIN)/python -m autoscaler simulate --stack stacks/Pulumi.prod.yaml --trace examples/traces/day.yaml
 
 .PHONY: test
@@ -58,7 +58,7 @@ tools: $(READY) ## Build etcd, Kubernetes, KWOK and Pulumi, fetch Prometheus: on
 	@$(BIN)/python -m tools.debian >/dev/null
 
 .PHONY: up
-up: tools ## A real cluster and AWS on this machine, `pulumi up` of stack local there, and the runtime
+up: tools ## A real cluster and AWS on this computer, `pulumi up` of stack local there, and the runtime
 	@$(BIN)/python -m tools.local up
 	@$(BIN)/python -m tools.stack up
 
@@ -83,7 +83,7 @@ bench: tools ## Measurements, one JSON line each (NAME=… for some of them, SCA
 	@$(BIN)/python -m tests.bench $(NAME) --scale $(or $(SCALE),1)
 
 .PHONY: features
-features: $(READY) ## Promises, the tests that prove them and their tiers (FORMAT=json for machines)
+features: $(READY) ## Promises, the tests that prove them and their tiers (FORMAT=json for programs)
 	@$(BIN)/python -m tools.features --format $(or $(FORMAT),text)
 
 .PHONY: schema
@@ -96,7 +96,7 @@ offerings: $(READY) ## Read from AWS what a region offers into stacks/offerings 
 	@$(BIN)/python -m tools.offerings $(or $(REGION),$(error say which region: make offerings REGION=eu-west-1))
 
 .PHONY: prices
-prices: $(READY) ## Read from AWS what machines cost in a region into stacks/prices (REGION=eu-west-1); review the difference
+prices: $(READY) ## Read from AWS what instances cost in a region into stacks/prices (REGION=eu-west-1); review the difference
 	@$(BIN)/python -m tools.prices $(or $(REGION),$(error say which region: make prices REGION=eu-west-1))
 
 .PHONY: lock

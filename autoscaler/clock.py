@@ -1,6 +1,6 @@
 """Time as everything above reads it: the wall clock for what is written down, the monotonic one for deadlines.
 
-In a simulation both are virtual. Nothing but this module may read the machine's clock.
+In a simulation both are virtual. Nothing but this module may read the computer's clock.
 """
 
 import time
@@ -22,7 +22,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The computer's clock."""
 
     def now(self) -> float:
         return time.time()

@@ -1,7 +1,7 @@
 """EKS' add-ons: what nodes need to talk, and what the cluster's own services need to run.
 
 The first ones have no pods without nodes, so they come before any node and every node finds them. The others wait for
-the machines they run on. What runs once for the whole cluster runs on node.type=k8s-services, never beside work.
+the nodes they run on. What runs once for the whole cluster runs on node.type=k8s-services, never beside work.
 
 The cluster is new, so an add-on meets nothing when it is made, and would rather fail than take something over. Later
 the stack's config is right: what was changed by hand is written over with the next change of the add-on.
@@ -63,7 +63,7 @@ class NetworkingAddons(pulumi.ComponentResource):
 
 
 class ServicesAddons(pulumi.ComponentResource):
-    """Names for Services, and disks. They need machines of the services pools, which `after` brings."""
+    """Names for Services, and disks. They need nodes of the services pools, which `after` brings."""
 
     def __init__(self, name: str, args: AddonsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:ServicesAddons", name, None, opts)

@@ -1,4 +1,4 @@
-"""A pool's money limit as AWS sees it: a monthly budget over the cost of the machines and disks that carry its tags.
+"""A pool's money limit as AWS sees it: a monthly budget over the cost of the instances and disks that carry its tags.
 
 It tells people; it stops nothing. The runtime keeps the limit by itself, from prices and seconds, and does not wait
 for a bill. AWS counts a tag's cost only after the tag was activated for cost allocation in the billing settings.

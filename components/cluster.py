@@ -22,7 +22,7 @@ from components.network import Network
 from components.place import Place
 
 SERVICE_CIDR: Final = "172.20.0.0/16"
-"""Addresses of Services where the config gives none: fixed, so that no machine has to look them up."""
+"""Addresses of Services where the config gives none: fixed, so that no node has to look them up."""
 OTHER_SERVICE_CIDR: Final = "10.100.0.0/16"
 KEY_DELETION_DAYS: Final = 7
 """The least that KMS allows: what the key encrypted went with the cluster."""
@@ -30,10 +30,10 @@ KEY_DELETION_DAYS: Final = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The way into a cluster, and what machines need to join it."""
+    """The way into a cluster, and what nodes need to join it."""
 
     name: pulumi.Input[str]
-    """The cluster's name, as its machines say it."""
+    """The cluster's name, as its nodes say it."""
     eks_name: pulumi.Input[str] | None
     """Its name in EKS; None where it is no cluster of EKS."""
     endpoint: pulumi.Input[str] | None
@@ -41,7 +41,7 @@ class Access:
     certificate_authority: pulumi.Input[str] | None
     service_cidr: str | None
     security_group_ids: Sequence[pulumi.Input[str]]
-    """Groups by which machines and control plane talk."""
+    """Groups by which nodes and control plane talk."""
     kubernetes: k8s.Provider
     definitions: k8s.Provider
     """For custom resource definitions: it takes over those that are there, which another stack may have left."""
@@ -210,7 +210,7 @@ class NodeRoleArgs:
 
 
 class NodeRole(pulumi.ComponentResource):
-    """What a machine is before any pod runs on it: it may join, find its own instance, and pull images.
+    """What a node is before any pod runs on it: it may join, find its own instance, and pull images.
 
     EKS' minimal policy would not do: nodeadm asks EC2 for the instance's name and its type's network interfaces. There
     are no rights for the VPC CNI, which has a role of its own, and none for Session Manager, whose agent would be a way

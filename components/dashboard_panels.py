@@ -138,30 +138,30 @@ PANELS: Final = (
         unit="s",
     ),
     Panel(
-        title="Machines",
-        description="Machines of each instance pool, those still starting included.",
+        title="Instances",
+        description="Instances of each instance pool, those still starting included.",
         queries=(("max by (pool) (sluice_pool_instances{$of})", "{{pool}}"),),
     ),
     Panel(
-        title="Pods that wait for a machine",
+        title="Pods that wait for a node",
         description="Pods that no node has room for, by scope; those of no scope are under none.",
         queries=(("max by (scope) (sluice_waiting_pods{$of})", "{{scope}}"),),
     ),
     Panel(
         title="Budgets used this month",
         description="How much of each monthly limit is used, of pools and of scopes in them. At 80 % a warning comes; "
-        "at 100 % idle machines go, and nothing new is started well before.",
+        "at 100 % idle instances go, and nothing new is started well before.",
         queries=((f"max {_OF_BUDGET} (sluice_budget_used_ratio{{$of}})", "{{pool}} {{scope}} {{kind}}"),),
         unit="percentunit",
     ),
     Panel(
         title="Cost this month",
-        description="What machines of each pool have cost, in the currency of the stack's prices.",
+        description="What instances of each pool have cost, in the currency of the stack's prices.",
         queries=(("max by (pool) (sluice_pool_cost_this_month{$of})", "{{pool}}"),),
     ),
     Panel(
-        title="Machine-hours this month",
-        description="For how long machines of each pool have existed.",
+        title="Instance-hours this month",
+        description="For how long instances of each pool have existed.",
         queries=(("max by (pool) (sluice_pool_seconds_this_month{$of}) / 3600", "{{pool}}"),),
         unit="h",
     ),
@@ -267,7 +267,7 @@ ALERTS: Final = (
         expression="max by (scope) (sluice_waiting_pods{$of}) > 0",
         after="1h",
         severity="warning",
-        summary="Pods of scope {{ $labels.scope }} have waited for a machine for an hour.",
+        summary="Pods of scope {{ $labels.scope }} have waited for a node for an hour.",
         action="Their events say why (NotTriggerScaleUp), and `python -m autoscaler explain pod NAMESPACE/NAME` what "
         "each node group says.",
     ),
@@ -276,7 +276,7 @@ ALERTS: Final = (
         expression="max by (pool) (sluice_offerings_unavailable{$of}) > 0",
         after="1h",
         severity="warning",
-        summary="The provider has had no machines of some types of pool {{ $labels.pool }} for an hour.",
+        summary="The provider has had no instances of some types of pool {{ $labels.pool }} for an hour.",
         action="Give the pool more instance types or zones: kubectl describe instancepool {{ $labels.pool }} names "
         "those that fail.",
     ),

@@ -57,7 +57,7 @@ class Surroundings:
     api_server: pulumi.Input[str] | None = None
     """The URL of the cluster's own endpoint, which pods know by another name; None where the stack does not know it."""
     prices: PriceList = field(default_factory=PriceList)
-    """What machines of the cluster's pools cost."""
+    """What instances of the cluster's pools cost."""
 
     @property
     def autoscaler(self) -> Autoscaler:

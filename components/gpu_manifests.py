@@ -65,7 +65,7 @@ def feature_discovery() -> Manifest:
             {"name": "GFD_USE_NODE_FEATURE_API", "value": "true"},
             *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()),
         ],
-        "securityContext": {"privileged": True},  # it asks the driver, and the machine's own description
+        "securityContext": {"privileged": True},  # it asks the driver, and the instance's own description
         "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
         "volumeMounts": [{"name": "sys", "mountPath": "/sys"}],
     }

@@ -36,7 +36,7 @@ class ImageArgs:
     place: Place
     config: Image
     platforms: Sequence[str] = ("linux/amd64",)
-    """Those of the machines that the runtime may run on; each takes a build of its own."""
+    """Those of the nodes that the runtime may run on; each takes a build of its own."""
     root: Path = ROOT
     """The checkout to build from."""
 
@@ -70,7 +70,7 @@ class RuntimeImage(pulumi.ComponentResource):
         image = docker_build.Image(
             name,
             tags=[pulumi.Output.concat(repository.repository_url, ":", content_digest(args.root))],
-            context=docker_build.BuildContextArgs(location="."),  # not absolute: every machine would see a change
+            context=docker_build.BuildContextArgs(location="."),  # not absolute: every computer would see a change
             dockerfile=docker_build.DockerfileArgs(location=f"{SOURCES}/Dockerfile"),
             platforms=[docker_build.Platform(one) for one in args.platforms],
             push=True,

@@ -100,7 +100,7 @@ def document(config: MachineImage, *, kubernetes_version: str) -> str:
 
 
 def user_data(region: str) -> str:
-    """Write what a build machine does first: install the agent by which Image Builder commands it.
+    """Write what a build instance does first: install the agent by which Image Builder commands it.
 
     This takes the place of what Image Builder itself would run, which is documented for no Debian.
     """
@@ -176,7 +176,7 @@ def _kubelet(version: str) -> list[str]:
 
 
 def _enable(backends: Sequence[Backend]) -> list[str]:
-    """Start what a machine needs at its start; the kubelet waits for its user data."""
+    """Start what an instance needs at its start; the kubelet waits for its user data."""
     return [
         "systemctl daemon-reload",
         "systemctl enable containerd.service",

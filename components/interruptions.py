@@ -1,4 +1,4 @@
-"""What AWS tells about machines before or when it takes them: events, gathered in a queue that the runtime reads.
+"""What AWS tells about instances before or when it takes them: events, gathered in a queue that the runtime reads.
 
 Rules cannot ask for an instance's tags, so most of them match all instances of the account's region; the runtime
 leaves what is not its own. Events of Auto Scaling are matched by the group's name, which begins with the cluster's.
@@ -17,13 +17,13 @@ from components.place import Place
 
 RETENTION_SECONDS: Final = 3600
 """Maintenance is announced once, days ahead: the news must survive an absence of the runtime. So do spot warnings,
-which tell of machines that are gone after two minutes: whoever reads an old one has nothing to do."""
+which tell of instances that are gone after two minutes: whoever reads an old one has nothing to do."""
 LONG_POLL_SECONDS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptionsArgs:
-    """Whose machines."""
+    """Whose instances."""
 
     place: Place
 

@@ -27,7 +27,7 @@ class Loaded:
     zones: Mapping[str, str]
     """The region's zones with their ids; empty where no cluster has a node pool."""
     prices: Mapping[str, PriceList] = field(default_factory=dict)
-    """What machines of each cluster's pools cost, by cluster key."""
+    """What instances of each cluster's pools cost, by cluster key."""
 
     def control_plane_zones(self, key: str) -> tuple[str, ...]:
         """Name the zones in which a new cluster's control plane stands; none for a cluster that is there."""
@@ -73,7 +73,7 @@ def _offerings(
 
 
 def _prices(raw: Raw, clusters: Mapping[str, Cluster], found: list[Problem], directory: Path) -> dict[str, PriceList]:
-    """Read what machines cost in the region, and demand the prices that pools need."""
+    """Read what instances cost in the region, and demand the prices that pools need."""
     if not isinstance(raw.region, str):
         return {}
     try:

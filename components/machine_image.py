@@ -1,7 +1,7 @@
 """A pipeline of Image Builder that makes Debian images for pools, and the parameter that names the newest one.
 
 Nothing is built during `up`: the pipeline runs on its schedule, or when somebody starts it. Until its first run the
-parameter names the base image, whose machines never become nodes. Recipes cannot be changed, so each is named after
+parameter names the base image, whose instances never become nodes. Recipes cannot be changed, so each is named after
 what is in it; a change makes a new one beside the old.
 """
 

@@ -37,7 +37,7 @@ class Network(pulumi.ComponentResource):
     """Private subnets by zone."""
     control_plane_subnet_ids: list[pulumi.Input[str]]
     ready: Sequence[pulumi.Resource]
-    """What must be there before a machine starts, or it would find no way out."""
+    """What must be there before an instance starts, or it would find no way out."""
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:Network", name, None, opts)

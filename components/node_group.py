@@ -2,7 +2,7 @@
 
 Bounds, tags and the template belong to the stack. Desired capacity belongs to the runtime: it is never sent, and a
 difference in it is none. Every instance is protected from scale-in, so that neither a lower bound nor a lower desired
-capacity ends a machine with work on it; the runtime ends machines by name, which protection does not hinder.
+capacity ends an instance with work on it; the runtime ends instances by name, which protection does not hinder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _GROUP_ONLY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroupArgs:
-    """Which machines, and what they start with."""
+    """Which instances, and what they start with."""
 
     place: Place
     spec: NodeGroupSpec
@@ -46,7 +46,7 @@ class NodeGroupArgs:
     security_group_ids: Sequence[pulumi.Input[str]]
     instance_profile_arn: pulumi.Input[str]
     after: Sequence[pulumi.Resource] = ()
-    """What a machine needs to become a node."""
+    """What an instance needs to become a node."""
 
 
 class NodeGroup(pulumi.ComponentResource):
@@ -66,7 +66,7 @@ class NodeGroup(pulumi.ComponentResource):
                 id=self.template.id, version=self.template.latest_version.apply(str)
             ),
             protect_from_scale_in=True,
-            capacity_rebalance=False,  # it would end machines on its own
+            capacity_rebalance=False,  # it would end instances on its own
             health_check_type="EC2",
             force_delete=True,  # protected instances would hold up a destroy
             wait_for_capacity_timeout=wait(args.pool, spec),
@@ -113,12 +113,12 @@ class NodeGroup(pulumi.ComponentResource):
 
 
 def wait(pool: NodePool, spec: NodeGroupSpec) -> str:
-    """Say how long to wait for machines: for those of services, since add-ons need them; for no others."""
+    """Say how long to wait for instances: for those of services, since add-ons need them; for no others."""
     return WAIT if pool.node_type == SERVICES and spec.minimum else NO_WAIT
 
 
 def instance_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Choose the tags that machines and disks carry too: whose they are, and who pays."""
+    """Choose the tags that instances and disks carry too: whose they are, and who pays."""
     return {key: value for key, value in sorted(tags.items()) if not key.startswith(_GROUP_ONLY)}
 
 

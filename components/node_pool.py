@@ -1,4 +1,4 @@
-"""A node pool: its node groups with what their machines start with, and its budget.
+"""A node pool: its node groups with what their instances start with, and its budget.
 
 Which groups there are is the grid's to say; here each gets its image, its bootstrap text and its subnet.
 """
@@ -39,7 +39,7 @@ class NodePoolArgs:
     """The parameter with the image of the pool's pipeline; needed where it has one."""
     alarms: Alarms = field(default_factory=Alarms)
     after: Sequence[pulumi.Resource] = ()
-    """What must be there before a machine can become a node: the networking add-ons."""
+    """What must be there before an instance can become a node: the networking add-ons."""
 
 
 class NodePool(pulumi.ComponentResource):
@@ -84,7 +84,7 @@ def image_id(args: NodePoolArgs, spec: NodeGroupSpec) -> pulumi.Input[str]:
 
 
 def user_data(args: NodePoolArgs, spec: NodeGroupSpec) -> pulumi.Output[str]:
-    """Write how a machine of the group becomes a node, as base64."""
+    """Write how an instance of the group becomes a node, as base64."""
     debian = args.config.image is not None and args.config.image.pipeline is not None
     render = userdata.debian if debian else userdata.al2023
 

@@ -34,7 +34,7 @@ class RuntimeArgs:
     access: cluster.Access
     image: pulumi.Input[str]
     prices: PriceList = field(default_factory=PriceList)
-    """What machines of the cluster's pools cost."""
+    """What instances of the cluster's pools cost."""
     interruption_queue_url: pulumi.Input[str] | None = None
     interruption_queue_arn: pulumi.Input[str] | None = None
     namespaces: Mapping[str, pulumi.Resource] = field(default_factory=dict)

@@ -212,7 +212,7 @@ class Site(pulumi.ComponentResource):
         return tuple(sorted({f"linux/{group.architecture}" for group in services})) or ("linux/amd64",)
 
     def _make_interruptions(self) -> interruptions.Interruptions | None:
-        """Tell the runtime what happens to machines, where there are any that it scales."""
+        """Tell the runtime what happens to instances, where there are any that it scales."""
         if not self._grid.groups or self._config.autoscaler.node_scaler is not NodeScaler.NATIVE:
             return None
         args = interruptions.InterruptionsArgs(place=self._place)

@@ -170,10 +170,10 @@ def image_parameter(release: str, architecture: str, *, gpu: bool = False) -> st
     found = _RELEASE.fullmatch(release)
     if not found:
         raise UserDataError(f"image release {release!r} must look like 1.36.2-20261101: Kubernetes version, then date")
-    machine = {Architecture.AMD64: "x86_64", Architecture.ARM64: "arm64"}[Architecture(architecture)]
+    processor = {Architecture.AMD64: "x86_64", Architecture.ARM64: "arm64"}[Architecture(architecture)]
     variant = "nvidia" if gpu else "standard"
-    name = f"amazon-eks-node-al2023-{machine}-{variant}-{found['minor']}-v{found['date']}"
-    return f"/aws/service/eks/optimized-ami/{found['minor']}/amazon-linux-2023/{machine}/{variant}/{name}/image_id"
+    name = f"amazon-eks-node-al2023-{processor}-{variant}-{found['minor']}-v{found['date']}"
+    return f"/aws/service/eks/optimized-ami/{found['minor']}/amazon-linux-2023/{processor}/{variant}/{name}/image_id"
 
 
 def _problems(bootstrap: NodeBootstrap) -> Iterable[str]:

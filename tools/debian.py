@@ -50,7 +50,7 @@ def _unpack_into(target: Path, package: str, environment: Mapping[str, str]) -> 
 
 
 def _download(package: str, scratch: Path, environment: Mapping[str, str]) -> None:
-    """Download with the machine's own lists of packages, or, where those do not know it, with lists made for this."""
+    """Download with the computer's own lists of packages, or, where those do not know it, with lists made for this."""
     try:
         _run(["apt-get", "download", package], package, scratch, environment)
     except DebianError:

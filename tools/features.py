@@ -44,7 +44,7 @@ class _Collector:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the list; fail where a test claims what nobody promised."""
     parser = argparse.ArgumentParser(prog="python -m tools.features", description=__doc__)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="text for people, json for machines")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="text for people, json for programs")
     form = parser.parse_args(argv).format
     promises = read_promises(PROMISES.read_text(encoding="utf-8"))
     proofs = _collect()

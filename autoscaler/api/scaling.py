@@ -39,7 +39,7 @@ EXPANDERS: Final = (Expander.LEAST_WASTE, Expander.BALANCED)
 
 
 class PriceList(Model):
-    """What machines cost an hour."""
+    """What instances cost an hour."""
 
     currency: Currency = "USD"
     """The currency of all prices, and of limits of money."""
@@ -57,12 +57,12 @@ class Scaling(Model):
     """How nodes are scaled."""
 
     nodes: Count | None = None
-    """The most machines of all pools together. None: no limit."""
+    """The most instances of all pools together. None: no limit."""
     cores: Count | None = None
     """The most virtual processors of all pools together. None: no limit."""
     launches_per_minute: Count | None = None
-    """The most machines that are asked for within a minute. None: no limit."""
+    """The most instances that are asked for within a minute. None: no limit."""
     expanders: tuple[Expander, ...] = EXPANDERS
     """How to choose among groups that fit."""
     prices: PriceList = PriceList()
-    """What machines cost."""
+    """What instances cost."""

@@ -1,7 +1,7 @@
 """Which offerings the provider does not have just now, and for how long they are left alone. Pure.
 
 A shortage is an outcome with a lifetime: an offering that failed is not asked for again for a while, which grows with
-each failure in a row and begins anew once a machine came.
+each failure in a row and begins anew once an instance came.
 """
 
 from collections.abc import Mapping
@@ -33,14 +33,14 @@ def note(before: Unavailable | None, activity: cloud.Activity, now: float) -> Un
 
 
 def note_useless(before: Unavailable | None, reason: str, message: str, now: float) -> Unavailable:
-    """Return for how long an offering is left alone whose machine was of no use."""
+    """Return for how long an offering is left alone whose instance was of no use."""
     failures = before.failures + 1 if before is not None else 1
     pause = _pause(cloud.LaunchFailure.OTHER, failures)
     return Unavailable(until=now + pause, reason=reason, message=message, failures=failures, since=now)
 
 
 def came(snapshot: Snapshot) -> dict[NodeGroupKey, float]:
-    """Return by group when the newest of its machines was launched that became a ready node."""
+    """Return by group when the newest of its instances was launched that became a ready node."""
     found: dict[NodeGroupKey, float] = {}
     for group in snapshot.groups:
         for one in group.members:
@@ -53,7 +53,7 @@ def came(snapshot: Snapshot) -> dict[NodeGroupKey, float]:
 def current(
     known: Mapping[NodeGroupKey, Unavailable], now: float, came: Mapping[NodeGroupKey, float]
 ) -> dict[NodeGroupKey, Unavailable]:
-    """Forget shortages that are long over, and those of offerings of which a machine came since.
+    """Forget shortages that are long over, and those of offerings of which an instance came since.
 
     One that seems to be in the future was noted before the clock was set back: nobody knows how long ago.
     """

@@ -24,7 +24,7 @@ REOPEN_SECONDS: Final = 15.0
 REFRESH_SECONDS: Final = 60.0
 """How often a quiet account is read."""
 BUSY_SECONDS: Final = 5.0
-"""How often one is read in which a group lacks machines."""
+"""How often one is read in which a group lacks instances."""
 _BACKOFF: Final = backoff.Backoff(first_seconds=2.0, longest_seconds=60.0)
 """After a reading that failed: when it is tried again, at first and at last."""
 OUTAGE_SECONDS: Final = 30.0
@@ -131,15 +131,15 @@ class Clouds:
         return min(known) if known and len(known) == len(times) else None
 
     def lives(self) -> dict[cloud.InstanceId, cloud.Life]:
-        """Return when machines began and ended, as far as the clouds have told."""
+        """Return when instances began and ended, as far as the clouds have told."""
         return {instance: life for seen in self._seen.values() for instance, life in seen.lives.items()}
 
     def ends(self) -> dict[cloud.InstanceId, float]:
-        """Return when node groups say that they ended machines, of those of which nobody else can tell."""
+        """Return when node groups say that they ended instances, of those of which nobody else can tell."""
         return {instance: at for seen in self._seen.values() for instance, at in seen.ends.items()}
 
     def launched_at(self) -> dict[cloud.InstanceId, float]:
-        """Return when machines were launched: as the clouds have told, and not before we saw them come.
+        """Return when instances were launched: as the clouds have told, and not before we saw them come.
 
         A provider's clock may be behind ours; nobody must be given up for that.
         """
@@ -150,11 +150,11 @@ class Clouds:
         }
 
     def outdated(self) -> frozenset[cloud.InstanceId]:
-        """Return machines that were made from a template that says something else than their group's does now."""
+        """Return instances that were made from a template that says something else than their group's does now."""
         return frozenset(one for seen in self._seen.values() for one in seen.outdated or ())
 
     def unsure(self) -> frozenset[str]:
-        """Return the provider ids of machines of which nobody could tell yet what they were made from."""
+        """Return the provider ids of instances of which nobody could tell yet what they were made from."""
         readings = [seen.view.reading for seen in self._seen.values() if seen.outdated is None]
         groups = [group for reading in readings if reading is not None for group in reading.groups.values()]
         return frozenset(one.provider_id for group in groups for one in group.members)

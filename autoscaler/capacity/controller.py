@@ -1,7 +1,7 @@
-"""Capacity: pods that no node has room for become machines, and idle machines become nothing.
+"""Capacity: pods that no node has room for become instances, and idle instances become nothing.
 
 Every cycle keeps the books, takes one snapshot, plans on it without I/O, and carries the plan out: what failed is taken
-back, groups grow, and machines that are of no use, doomed or idle go.
+back, groups grow, and instances that are of no use, doomed or idle go.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
 """After a launch or a record that was not done: when the plan is made again."""
 BOOKS_SECONDS: Final = 60.0
-"""While machines run, what they use is looked at this often: a budget may be reached by time alone."""
+"""While instances run, what they use is looked at this often: a budget may be reached by time alone."""
 LAUNCH_WINDOW_SECONDS: Final = 60.0
 EVENTS_MAX: Final = 200
 """So many pods are told of one plan; all others look the same."""

@@ -1,4 +1,4 @@
-"""Which pods wait for a machine, and which pools may serve them. Pure: it counts nothing that a node would not help."""
+"""Which pods wait for a node, and which pools may serve them. Pure: it counts nothing that a node would not help."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -14,7 +14,7 @@ from autoscaler.kube import objects, shapes
 
 SCHEDULER: Final = "default-scheduler"
 PRIORITY_CUTOFF: Final = -10
-"""Pods of a lower priority take what is left over: no machine is started for them."""
+"""Pods of a lower priority take what is left over: no instance is started for them."""
 RESERVATION: Final = "reservation"
 """The role of a sleeper, which holds room for others."""
 
@@ -55,7 +55,7 @@ def _has_rule(shape: shapes.Shape) -> bool:
 
 
 def is_demand(pod: objects.Pod) -> bool:
-    """Tell whether a machine should be started for a pod, if nothing else helps."""
+    """Tell whether an instance should be started for a pod, if nothing else helps."""
     if pod.node_name or pod.gates or pod.priority < PRIORITY_CUTOFF:
         return False
     return (pod.unschedulable_since is not None or is_opened(pod)) and _is_planned_for(pod)

@@ -1,8 +1,8 @@
-"""Machines that go: those of no use, those that the provider takes away, and those that are idle.
+"""Instances that go: those of no use, those that the provider takes away, and those that are idle.
 
 What goes is decided in `replacing`, `drains` and `removal`; here it is carried out. Nothing that may have work is ended
 on what was true a moment ago: a node is marked first, and its pods are read again from the API server before its
-machine ends.
+instance ends.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _TAKEN_BACK: Final = frozenset(map(str, marks.Idle)) | {
 
 
 class Departures:
-    """Ends machines."""
+    """Ends instances."""
 
     def __init__(
         self,
@@ -64,17 +64,17 @@ class Departures:
         useless: Callable[[replacing.Replacement], None],
         renewed: tuple[drains.Drain, ...] = (),
     ) -> float | None:
-        """End what must go; return when time alone would make more go. `useless` hears of machines of no use."""
+        """End what must go; return when time alone would make more go. `useless` hears of instances of no use."""
         wakes = [await self._replace(take(), useless)]
         snapshot = take()
         going = (*drains.choose(snapshot), *renewed)
         wakes += [await self._drainer.drain(going), await self._remove(snapshot, needed, going)]
         return clock.earliest(wakes)
 
-    # Machines that are of no use, or will be gone
+    # Instances that are of no use, or will be gone
 
     async def _replace(self, snapshot: Snapshot, useless: Callable[[replacing.Replacement], None]) -> float | None:
-        """End machines that never became nodes, or whose nodes were lost."""
+        """End instances that never became nodes, or whose nodes were lost."""
         self._nodeless = replacing.nodeless_since(snapshot, self._nodeless)
         choice = replacing.choose(snapshot, self._nodeless)
         if choice.away and not self._away:
@@ -88,13 +88,13 @@ class Departures:
     async def _end_useless(self, each: replacing.Replacement) -> None:
         ended = await self._terminate(each)
         if ended is not None:
-            log.warning("useless_machine_ended", **ended)
+            log.warning("useless_instance_ended", **ended)
             self._tell_pool(each)
 
     def _tell_pool(self, each: replacing.Replacement) -> None:
         pool = self._pools.get(objects.Key("", each.key.pool))
         if pool is not None:
-            message = f"a machine of {each.group} was ended: {each.reason}"
+            message = f"an instance of {each.group} was ended: {each.reason}"
             self._context.tell(POOLS, pool, each.reason, message, is_warning=True)
 
     # Removals
@@ -102,7 +102,7 @@ class Departures:
     async def _remove(
         self, snapshot: Snapshot, needed: frozenset[str], going: tuple[drains.Drain, ...]
     ) -> float | None:
-        """Mark idle machines, end those that stayed empty, and let go of those that did not."""
+        """Mark idle instances, end those that stayed empty, and let go of those that did not."""
         self._idle = removal.idle_since(snapshot, self._idle)
         choice = removal.choose(snapshot, self._idle, needed)
         chosen = {each.node.name: each for each in choice.removals}
@@ -125,7 +125,7 @@ class Departures:
     async def _spare(self, going: set[str], members: set[str]) -> None:
         """Take our mark off nodes that are not to go: a pod came, they are needed, or who marked them is gone.
 
-        A node whose machine ends already keeps it: nothing may go there any more.
+        A node whose instance ends already keeps it: nothing may go there any more.
         """
         marked = [node for node in self._nodes if draining.is_marked(node, _TAKEN_BACK) and node.provider_id in members]
         unsure = self._clouds.unsure()  # whether they are outdated
@@ -144,7 +144,7 @@ class Departures:
         log.info("node_marked", node=each.node.name, reason=each.reason, idle_since=each.idle_since)
 
     async def _end(self, each: removal.Removal) -> None:
-        """End a machine, if the API server itself says that nothing works on its node."""
+        """End an instance, if the API server itself says that nothing works on its node."""
         node = self._nodes.get(each.node)
         try:
             if node is None or not draining.is_marked(node) or await self._has_work(node.provider_id):
@@ -154,16 +154,16 @@ class Departures:
             return
         ended = await self._terminate(each)
         if ended is not None:
-            log.info("machine_ended", node=each.node.name, **ended)
+            log.info("instance_ended", node=each.node.name, **ended)
 
     async def _has_work(self, provider_id: str) -> bool:
-        """Tell whether anything works on a machine, whatever nodes it has."""
+        """Tell whether anything works on an instance, whatever nodes it has."""
         names = [node.meta.key.name for node in self._nodes if node.provider_id == provider_id]
         found = [await listing.pods_on(self._context.api, name) for name in names]
         return any(work.is_work(pod) for pods in found for pod in pods)
 
     async def _terminate(self, each: removal.Removal | replacing.Replacement) -> dict[str, Any] | None:
-        """End a machine, and leave it for a moment if that was not done; return what to log. None: we may not act."""
+        """End an instance, and leave it for a moment if that was not done; return what to log. None: we may not act."""
         seen = self._clouds.of(each.group)
         if seen is None or not self._context.may_act(f"end {each.instance} of {each.group}: {each.reason}"):
             return None

@@ -1,4 +1,4 @@
-"""Let work leave nodes whose machines will go: mark the node, then ask its pods to leave, as their budgets allow.
+"""Let work leave nodes whose instances will go: mark the node, then ask its pods to leave, as their budgets allow.
 
 Which nodes, and which of their pods, is decided elsewhere and comes as `Drain`s; here it is carried out. Nothing is
 killed: pods are evicted, so that disruption budgets hold, and those that must not be evicted stay.

@@ -43,6 +43,6 @@ def _closed(snapshot: Snapshot) -> Iterator[Drain]:
 
 
 def _used(snapshot: Snapshot) -> Iterator[Drain]:
-    """Yield the spent machines that something keeps which could be anywhere."""
+    """Yield the spent instances that something keeps which could be anywhere."""
     for node, pods in ephemeral.leftovers(snapshot).items():
         yield Drain(node=node, reason=Draining.USED, only=pods)

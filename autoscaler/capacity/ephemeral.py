@@ -1,8 +1,8 @@
-"""Machines that are for one pod each: where each of them stands, and who gets those that are free. Pure.
+"""Instances that are for one pod each: where each of them stands, and who gets those that are free. Pure.
 
 A taint on the node is the whole record. `none` says that nothing has worked there; a pod's UID says that this pod may,
 or did. Kept here: the value goes from one pod back to `none` only where that pod is known never to have been there and
-never to come. What nobody can know counts as spent, so that no machine ever serves two.
+never to come. What nobody can know counts as spent, so that no instance ever serves two.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ FREE_TAINT: Final = objects.NodeTaint(keys.RESERVED_FOR, keys.RESERVED_FOR_NONE,
 
 
 class Standing(StrEnum):
-    """Where a machine stands."""
+    """Where an instance stands."""
 
     FREE = "Free"
     """It waits for its pod."""
@@ -39,7 +39,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    """A machine, where it stands, and the pod that this is about."""
+    """An instance, where it stands, and the pod that this is about."""
 
     node: objects.Node
     holder: str
@@ -50,19 +50,19 @@ class Stand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """A machine, and the pod that gets it."""
+    """An instance, and the pod that gets it."""
 
     node: objects.Node
     pod: objects.Pod
 
 
 def holder(node: objects.Node) -> str | None:
-    """Return whom a machine is kept for; None if it is not for one pod alone."""
+    """Return whom an instance is kept for; None if it is not for one pod alone."""
     return next((taint.value for taint in node.taints if taint.key == keys.RESERVED_FOR), None)
 
 
 def planned(taints: Iterable[objects.NodeTaint]) -> tuple[objects.NodeTaint, ...]:
-    """Return the taints that matter to who may come: a free machine is open to all, since it is kept for whom we say.
+    """Return the taints that matter to who may come: a free instance is open to all, since it is kept for whom we say.
 
     One that is kept for somebody is for that pod alone, and stays so when it is spent.
     """
@@ -75,12 +75,12 @@ def is_for_one(taints: Iterable[objects.NodeTaint]) -> bool:
 
 
 def is_request(pod: objects.Pod) -> bool:
-    """Tell whether a pod uses a machine up: all work but what goes to every node anyway."""
+    """Tell whether a pod uses an instance up: all work but what goes to every node anyway."""
     return work.is_work(pod) and not _goes_anywhere(pod.shape)
 
 
 def has_toleration(pod: objects.Pod) -> bool:
-    """Tell whether a pod may go to a machine that is kept for it."""
+    """Tell whether a pod may go to an instance that is kept for it."""
     own = objects.NodeTaint(keys.RESERVED_FOR, pod.meta.uid, "NoSchedule")
     return selecting.untolerated((own,), pod.shape.tolerations) is None
 
@@ -88,7 +88,7 @@ def has_toleration(pod: objects.Pod) -> bool:
 def stands(
     nodes: Iterable[objects.Node], pods: Iterable[objects.Pod], never_bound: frozenset[str] = frozenset()
 ) -> tuple[Stand, ...]:
-    """Say where each machine for one pod stands, given the UIDs of pods that are gone and never had a node."""
+    """Say where each instance for one pod stands, given the UIDs of pods that are gone and never had a node."""
     kept = {node.meta.key.name: node for node in nodes if holder(node) is not None}
     if not kept:
         return ()
@@ -128,7 +128,7 @@ def _standing(node: objects.Node, uid: str, pod: objects.Pod | None, never_bound
 
 
 def reserve(snapshot: Snapshot, landed: Landed) -> tuple[Reservation, ...]:
-    """Give free machines to pods that the plan expects there, the oldest first; one machine, one pod."""
+    """Give free instances to pods that the plan expects there, the oldest first; one instance, one pod."""
     names = {name for rooms in landed.values() for name in rooms}
     nodes = [snapshot.nodes[key] for key in (objects.Key("", name) for name in names) if key in snapshot.nodes]
     seen = stands(nodes, snapshot.pods.values())
@@ -147,16 +147,16 @@ def reserve(snapshot: Snapshot, landed: Landed) -> tuple[Reservation, ...]:
 
 
 def promised(seen: Iterable[Stand]) -> Iterator[Reservation]:
-    """Yield the machines that are kept for pods which cannot go there yet, for want of a toleration."""
+    """Yield the instances that are kept for pods which cannot go there yet, for want of a toleration."""
     for each in seen:
         if each.standing is Standing.HELD and each.pod is not None and not has_toleration(each.pod):
             yield Reservation(node=each.node, pod=each.pod)
 
 
 def leftovers(snapshot: Snapshot) -> dict[objects.Key, frozenset[str]]:
-    """Return the spent machines on which something is left that goes to every node, and the UIDs of those pods.
+    """Return the spent instances on which something is left that goes to every node, and the UIDs of those pods.
 
-    They must go on elsewhere, or the machine would stay for them. What would not, ends there by itself.
+    They must go on elsewhere, or the instance would stay for them. What would not, ends there by itself.
     """
     spent = {
         node.meta.key.name: node.meta.key
@@ -172,7 +172,7 @@ def leftovers(snapshot: Snapshot) -> dict[objects.Key, frozenset[str]]:
 
 
 def _goes_anywhere(shape: shapes.Shape) -> bool:
-    """Tell whether a pod goes to free machines without our doing: what tolerates everything runs the cluster."""
+    """Tell whether a pod goes to free instances without our doing: what tolerates everything runs the cluster."""
     return selecting.untolerated((FREE_TAINT,), shape.tolerations) is None
 
 

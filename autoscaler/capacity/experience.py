@@ -1,7 +1,7 @@
 """What was learned from plans that did not come true. Pure.
 
 Where a pod should have found room and the scheduler did not put it there, something is true that plans do not know.
-That node is then left out for such pods, and after two of them in a group the group is too: or one machine after the
+That node is then left out for such pods, and after two of them in a group the group is too: or one instance after the
 other would be started for a pod that none of them takes. While nodes of a group do take such pods, the scheduler is
 only slow: nobody is given up then.
 """

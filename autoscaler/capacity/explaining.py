@@ -83,9 +83,9 @@ def explain(evidence: Evidence) -> Explanation:
 
 
 def _settled(pod: objects.Pod) -> str | None:
-    """Say what has become of a pod that no machine would help; None if one might."""
+    """Say what has become of a pod that no instance would help; None if one might."""
     owner = pod.meta.controller
-    low = f"its priority {pod.priority} is below {demand.PRIORITY_CUTOFF}: no machine is started for it"
+    low = f"its priority {pod.priority} is below {demand.PRIORITY_CUTOFF}: no instance is started for it"
     reasons = (
         (pod.meta.deleted_at is not None, "it is being deleted"),
         (pod.is_terminal, f"it has ended: {pod.phase}"),

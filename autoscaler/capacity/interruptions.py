@@ -1,4 +1,4 @@
-"""News of machines that are about to go, and of launches that failed, sooner than a reading would tell.
+"""News of instances that are about to go, and of launches that failed, sooner than a reading would tell.
 
 It remembers who is doomed and hurries readings; what is done about it is the controller's.
 """
@@ -30,7 +30,7 @@ class News:
         self._clouds = known
         self._open = open_news
         self.doomed: dict[cloud.InstanceId, float] = {}
-        """Machines that the provider will take away, and since when we know."""
+        """Instances that the provider will take away, and since when we know."""
         context.feed(self)
 
     async def run(self) -> None:

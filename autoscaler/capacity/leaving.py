@@ -31,7 +31,7 @@ class Reason(StrEnum):
     """How far the removal of a pool is."""
 
     WAITING = "WorkRunning"
-    """Something still runs on its nodes, or a machine is still starting."""
+    """Something still runs on its nodes, or an instance is still starting."""
     OVERDUE = "DrainOverdue"
     """The same, for longer than the pool's drainSeconds. Nothing is killed for it."""
     DRAINED = "Drained"
@@ -57,7 +57,7 @@ class Remainder:
     """All nodes of the pool."""
     pods: tuple[objects.Key, ...] = ()
     starting: int = 0
-    """Machines that will be nodes soon: a pod may be on its way to them."""
+    """Instances that will be nodes soon: a pod may be on its way to them."""
     wake_at: float | None = None
     """When time alone changes this."""
 
@@ -77,7 +77,7 @@ class Remainder:
         more = len(self.pods) - len(named)
         said = f"{_count(len(self.pods), 'pod')} still run: {', '.join(named)}" if named else "no pod is waited for"
         said += f" and {more} more" if more else ""
-        said += f"; {_count(self.starting, 'machine')} still starting" if self.starting else ""
+        said += f"; {_count(self.starting, 'instance')} still starting" if self.starting else ""
         return f"{said}; the pool has been leaving since {clock.to_rfc3339(self.since)}"
 
 
@@ -91,7 +91,7 @@ def who(pools: Iterable[objects.Custom[InstancePool]], everything_since: float |
 def emptied(snapshot: Snapshot) -> tuple[Emptied, ...]:
     """Return the nodes that take nothing new, each with those of its pods that are asked to leave.
 
-    A node that was emptied stays so when its pool is gone: its machine will be, too. Where the runtime itself runs,
+    A node that was emptied stays so when its pool is gone: its instance will be, too. Where the runtime itself runs,
     nodes go on taking pods when the whole stack leaves: it could not come back from a crash otherwise.
     """
     by_node = supply.pods_by_node(snapshot.pods.values()) if snapshot.leaving else {}
@@ -167,10 +167,10 @@ def _abandoned(snapshot: Snapshot) -> Iterable[objects.Node]:
 
 
 def _starting(snapshot: Snapshot, pool: str) -> list[float]:
-    """Return until when each machine may still become a node of the pool."""
+    """Return until when each instance may still become a node of the pool."""
     timeout = snapshot.pools[pool].registration_timeout_seconds
-    machines = [one for group in snapshot.groups if group.key.pool == pool for one in group.members]
-    missing = [one.id for one in machines if one.provider_id not in snapshot.by_provider]
+    instances = [one for group in snapshot.groups if group.key.pool == pool for one in group.members]
+    missing = [one.id for one in instances if one.provider_id not in snapshot.by_provider]
     ends = [snapshot.launched_at[one] + timeout for one in missing if one in snapshot.launched_at]
     return [at for at in ends if at > snapshot.now]
 

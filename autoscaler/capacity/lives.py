@@ -190,7 +190,7 @@ class _Books:
         return None
 
     def _is_told_of(self, pool: str) -> bool:
-        """Tell whether the account of a pool was asked; one that cannot be used may still have its machines."""
+        """Tell whether the account of a pool was asked; one that cannot be used may still have its instances."""
         spec, accounts = self.sight.snapshot.pools.get(pool), self.sight.accounts
         return spec is None or accounts is None or spec.provider_account in accounts
 

@@ -1,4 +1,4 @@
-"""What our mark on a node says: why its machine goes. Pure.
+"""What our mark on a node says: why its instance goes. Pure.
 
 A node that is only idle goes on counting as room: it is spared if it is needed. One that is drained does not.
 """
@@ -11,7 +11,7 @@ from autoscaler.kube import objects
 
 
 class Idle(StrEnum):
-    """Why a machine without work goes."""
+    """Why an instance without work goes."""
 
     IDLE = "Idle"
     """No work for longer than its pool allows."""
@@ -30,7 +30,7 @@ class Idle(StrEnum):
 
 
 class Draining(StrEnum):
-    """Why a machine goes that may still have work."""
+    """Why an instance goes that may still have work."""
 
     INTERRUPTED = "Interrupted"
     """The provider takes it away."""

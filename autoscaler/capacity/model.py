@@ -110,7 +110,7 @@ class Template:
     """What is left for pods after the daemons."""
     taints: tuple[objects.NodeTaint, ...] = ()
     capacity: Mapping[str, int] | None = None
-    """What the machine has, by which waste is measured. None: as much as is allocatable."""
+    """What the instance has, by which waste is measured. None: as much as is allocatable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

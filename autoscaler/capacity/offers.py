@@ -50,7 +50,7 @@ def used(snapshot: Snapshot) -> accounting.MonthToDate:
 
 
 def size(group: cloud.NodeGroup) -> int:
-    """Return how many machines a group has or is to have: a late one counts although nobody asks for it any more."""
+    """Return how many instances a group has or is to have: a late one counts although nobody asks for it any more."""
     return max(group.desired, len(group.members))
 
 

@@ -102,12 +102,12 @@ def _waiting(snapshot: Snapshot, plan: decide.Plan) -> Counter[str]:
 def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str]) -> Iterable[metrics.Metric]:
     yield metrics.gauge(
         "sluice_pool_instances",
-        "Machines of a pool, those still starting included.",
+        "Instances of a pool, those still starting included.",
         [({"pool": name}, offers.active(snapshot, name)) for name in sorted(snapshot.pools)],
     )
     yield metrics.gauge(
         "sluice_pool_seconds_this_month",
-        "Machine-seconds that a pool has used this month.",
+        "Instance-seconds that a pool has used this month.",
         [({"pool": name}, month.to_date.seconds.get(name, 0)) for name in sorted(snapshot.pools)],
     )
     yield metrics.gauge(
@@ -125,7 +125,7 @@ def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str])
     )
     yield metrics.gauge(
         "sluice_waiting_pods",
-        "Pods that wait for a machine, by scope.",
+        "Pods that wait for a node, by scope.",
         [({"scope": scope}, count) for scope, count in sorted(waiting.items())],
     )
     short = [key for key, each in snapshot.unavailable.items() if each.until > snapshot.now]

@@ -130,7 +130,7 @@ def _steady(now: int, before: int | None) -> int:
 
 
 def _up_to_date(pool: InstancePool, snapshot: Snapshot, groups: Sequence[cloud.NodeGroup]) -> list[Manifest]:
-    """Say how many machines are of an older launch template and what holds them; nothing where none ever was."""
+    """Say how many instances are of an older launch template and what holds them; nothing where none ever was."""
     before, outdated = pool.status.conditions, renewing.outdated_of(snapshot, pool.metadata.name)
     if not outdated and all(each.type != UP_TO_DATE for each in before):
         return []
@@ -138,7 +138,7 @@ def _up_to_date(pool: InstancePool, snapshot: Snapshot, groups: Sequence[cloud.N
     whys = [renewing.held(snapshot, group) for group in old]
     held = f"; held by: {whys[0]}" if whys and None not in whys else ""
     count = sum(len(group.members) for group in groups)
-    message = f"{outdated} of {count} machines are of an older launch template{held}" if outdated else ""
+    message = f"{outdated} of {count} instances are of an older launch template{held}" if outdated else ""
     reason = "Outdated" if outdated else UP_TO_DATE
     said = conditions.written(
         UP_TO_DATE, holds=not outdated, reason=reason, message=message, before=before, now=snapshot.now

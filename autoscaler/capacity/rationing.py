@@ -1,8 +1,8 @@
-"""How many of a scope's waiting pods may start machines in which of its pools. Pure.
+"""How many of a scope's waiting pods may start instances in which of its pools. Pure.
 
 A scope may give each of its pools a target latency and a budget. Its pods go through its pools in order: each serves
 as many as its target asks for and its budget, its limits and its groups allow, and the rest flows on to the next. What
-a pool serves within its target gets no machine of its own: it waits for a place to become free, and is told so.
+a pool serves within its target gets no instance of its own: it waits for a place to become free, and is told so.
 
 Pods that only work together and pods that never end do not wait for others; budgets hold for them too. Scopes that
 give neither targets nor budgets are planned in one go, with all others.
@@ -36,7 +36,7 @@ _MANY: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Pods that start no machine, and why."""
+    """Pods that start no instance, and why."""
 
     demand: Demand
     pods: tuple[objects.Pod, ...]
@@ -163,7 +163,7 @@ def _queues(snapshot: Snapshot, demands: list[Demand], pods: Pods) -> "Iterator[
 
 @dataclass(slots=True, kw_only=True)
 class _Part:
-    """Pods of a demand that may start machines in the pools of a stage."""
+    """Pods of a demand that may start instances in the pools of a stage."""
 
     origin: Demand
     demand: Demand

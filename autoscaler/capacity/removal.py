@@ -1,6 +1,6 @@
-"""Which machines go. Pure: idle ones, never below their group's minimum, and never one that waiting pods count on.
+"""Which instances go. Pure: idle ones, never below their group's minimum, and never one that waiting pods count on.
 
-A machine is idle while no pod works on it; what runs on every node anyway is no work. Whoever carries this out marks
+An instance is idle while no pod works on it; what runs on every node anyway is no work. Whoever carries this out marks
 the node, waits, and looks again before anything is ended.
 """
 
@@ -18,12 +18,12 @@ from autoscaler.kube import objects
 
 AT_ONCE: Final = 10
 _REPLACED: Final = frozenset({Idle.OUTDATED, Idle.SPENT})
-"""Machines that go even where their group is at its minimum: it gets others for them."""
+"""Instances that go even where their group is at its minimum: it gets others for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """A machine that should go."""
+    """An instance that should go."""
 
     pool: str
     group: cloud.GroupName
@@ -38,7 +38,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Machines that should go now, and when the next one might."""
+    """Instances that should go now, and when the next one might."""
 
     removals: tuple[Removal, ...] = ()
     wake_at: float | None = None
@@ -57,13 +57,13 @@ def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, flo
     for group in snapshot.groups:
         for provider_id, node in supply.nodes_of(snapshot, group).items():
             name = node.meta.key.name
-            if node.ready and provider_id not in busy:  # several nodes may name one machine
+            if node.ready and provider_id not in busy:  # several nodes may name one instance
                 found[name] = written.get(provider_id, before.get(name, snapshot.now))
     return found
 
 
 def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]) -> Choice:
-    """Choose idle machines, a few at a time: those that can do what nobody asks for, then the longest idle."""
+    """Choose idle instances, a few at a time: those that can do what nobody asks for, then the longest idle."""
     spare = {group.name: max(0, group.desired - group.minimum) for group in snapshot.groups}
     early = _early(snapshot)
     due: list[Removal] = []
@@ -92,7 +92,7 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
 
 
 def _early(snapshot: Snapshot) -> dict[str, Idle]:
-    """Return the pools whose idle machines go before their time, and why."""
+    """Return the pools whose idle instances go before their time, and why."""
     spent = dict.fromkeys(budgets.spent_pools(offers.monthly(snapshot)), Idle.BUDGET_SPENT)
     over = {
         name: Idle.OVER_LIMIT
@@ -128,7 +128,7 @@ def _within(
 ) -> tuple[Removal, ...]:
     """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is.
 
-    Outdated machines of groups at their minimum are replaced, one in a pool at a time; spent ones all at once.
+    Outdated instances of groups at their minimum are replaced, one in a pool at a time; spent ones all at once.
     """
     taken: Counter[cloud.GroupName] = Counter()
     over: Counter[str] = Counter()

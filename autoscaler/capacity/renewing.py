@@ -1,11 +1,11 @@
-"""How working machines of an old launch template are replaced. Pure: it ends nothing, it says what should be drained.
+"""How working instances of an old launch template are replaced. Pure: it ends nothing, it says what should be drained.
 
-Idle ones go by `removal`. Where one works, its group first gets one machine more; once that is ready, one old node is
+Idle ones go by `removal`. Where one works, its group first gets one instance more; once that is ready, one old node is
 drained, and goes when it is empty. In a pool this happens in one group at a time, in a group with one node at a time.
 
 All of it is read from what is there, so that whoever begins anew goes on where it was left: a node with our mark is
-being drained; a new machine on its way, or ready and without work, is the one more. Only then is another one asked for,
-so a group never gets more than one. What is remembered besides, for how long pods did not leave, may be forgotten.
+being drained; a new instance on its way, or ready and without work, is the one more. Only then is another one asked
+for, so a group never gets more than one. What is remembered besides, for how long pods did not leave, may be forgotten.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,14 +76,14 @@ def choose(snapshot: Snapshot, plan: Plan, memory: Memory) -> Choice:
 
 
 def outdated_of(snapshot: Snapshot, pool: str) -> int:
-    """Count a pool's machines that were made from another launch template than their group has now."""
+    """Count a pool's instances that were made from another launch template than their group has now."""
     return sum(
         one.id in snapshot.outdated for group in snapshot.groups if group.key.pool == pool for one in group.members
     )
 
 
 def held(snapshot: Snapshot, group: cloud.NodeGroup) -> str | None:
-    """Return why a group cannot have one machine more just now, nor do with one less; None: it can."""
+    """Return why a group cannot have one instance more just now, nor do with one less; None: it can."""
     refused = offers.refusal(snapshot, group, templates.of(snapshot, group))
     spent = [limit for limit in budgets.limits(offers.monthly(snapshot)) if limit.pool == group.key.pool]
     shared = () if _is_full(snapshot, group) else [each for each in offers.limits(snapshot) if each.pool is None]
@@ -117,7 +117,7 @@ class _Renewal:
     fresh: str | None
     """The same, or one that will be."""
     is_coming: bool
-    """A machine is on its way, waiting pods are about to take one that has come, or an old one without work goes."""
+    """An instance is on its way, waiting pods are about to take one that has come, or an old one without work goes."""
 
 
 class _Sight:
@@ -147,7 +147,7 @@ class _Sight:
 def _step(sight: _Sight, pool: str) -> _Step:
     spec = sight.snapshot.pools[pool]
     if spec.ephemeral or pool in sight.snapshot.leaving:
-        return _Step()  # their machines go soon anyway
+        return _Step()  # their instances go soon anyway
     own = [group for group in sight.snapshot.groups if group.key.pool == pool]
     renewals = sorted(
         (each for each in (_renewal(sight, group) for group in own) if each.old),
@@ -161,12 +161,12 @@ def _step(sight: _Sight, pool: str) -> _Step:
     if first.spare is not None:
         return _Step(drain=first.old[0], spare=first.spare)
     if first.is_coming:
-        return _Step(spare=first.fresh, why=f"a machine of {first.group.name} is on its way")
+        return _Step(spare=first.fresh, why=f"an instance of {first.group.name} is on its way")
     return _begin(sight, renewals)
 
 
 def _begin(sight: _Sight, renewals: Iterable[_Renewal]) -> _Step:
-    """Give the first group that may have it one machine more; one that is full must do with one less for a while."""
+    """Give the first group that may have it one instance more; one that is full must do with one less for a while."""
     if sight.plan.launches:
         return _Step(why="waiting pods come first")
     whys = []
@@ -220,7 +220,7 @@ def _must_leave(pod: objects.Pod) -> bool:
     return work.is_work(pod) and not work.ends(pod)
 
 
-# One machine more
+# One instance more
 
 
 def _one_more(group: cloud.NodeGroup) -> Launch:
@@ -229,13 +229,13 @@ def _one_more(group: cloud.NodeGroup) -> Launch:
 
 
 def _is_full(snapshot: Snapshot, group: cloud.NodeGroup) -> bool:
-    """Tell whether a group, or its pool, has as many machines as it may."""
+    """Tell whether a group, or its pool, has as many instances as it may."""
     most = snapshot.pools[group.key.pool].limits.max_active_instances
     return offers.size(group) >= group.maximum or (most is not None and offers.active(snapshot, group.key.pool) >= most)
 
 
 def _binds(limit: Limit, snapshot: Snapshot, group: cloud.NodeGroup) -> bool:
-    """Tell whether a limit forbids one machine more."""
+    """Tell whether a limit forbids one instance more."""
     cpu_millis = snapshot.types[group.key.instance_type].vcpus * 1000
     return (limit.nodes is not None and limit.nodes < 1) or (
         limit.cpu_millis is not None and limit.cpu_millis < cpu_millis

@@ -1,6 +1,6 @@
-"""Which machines are of no use any more, and must make room for others. Pure.
+"""Which instances are of no use any more, and must make room for others. Pure.
 
-A machine that does not become a ready node in time, or whose node was lost and stays so, runs no work and never will.
+An instance that does not become a ready node in time, or whose node was lost and stays so, runs no work and never will.
 It goes even where its group is at its minimum: then it is replaced instead of removed.
 """
 
@@ -23,7 +23,7 @@ AWAY_PERCENT: Final = 45
 
 
 class Reason(StrEnum):
-    """Why a machine is of no use."""
+    """Why an instance is of no use."""
 
     NEVER_JOINED = "NeverJoined"
     """It is not a ready node although its pool's registration timeout is over."""
@@ -33,7 +33,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A machine that must go."""
+    """An instance that must go."""
 
     key: NodeGroupKey
     group: cloud.GroupName
@@ -47,7 +47,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Machines that must go now, and when the next one might have to."""
+    """Instances that must go now, and when the next one might have to."""
 
     replacements: tuple[Replacement, ...] = ()
     wake_at: float | None = None
@@ -56,14 +56,14 @@ class Choice:
 
 
 def nodeless_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
-    """Return since when machines have been without the node that they had, given what was known a moment ago."""
+    """Return since when instances have been without the node that they had, given what was known a moment ago."""
     members = [one for group in snapshot.groups for one in group.members]
     lacking = {one.provider_id for one in members if one.provider_id not in snapshot.by_provider}
     return {one: before.get(one, snapshot.now) for one in lacking & supply.were_ready(snapshot)}
 
 
 def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> Choice:
-    """Choose the machines that are of no use, given since when some have lost their node."""
+    """Choose the instances that are of no use, given since when some have lost their node."""
     found, later = [], []
     away = _away(snapshot)
     for group in snapshot.groups:
@@ -106,7 +106,7 @@ def _away(snapshot: Snapshot) -> int:
 def _useless(
     snapshot: Snapshot, group: cloud.NodeGroup, nodeless: Mapping[str, float]
 ) -> Iterator[tuple[cloud.Instance, objects.Node | None, Reason, float, float]]:
-    """Yield machines that are no ready nodes, since when, and when that has lasted too long."""
+    """Yield instances that are no ready nodes, since when, and when that has lasted too long."""
     pool = snapshot.pools.get(group.key.pool)
     timeout = pool.registration_timeout_seconds if pool is not None else supply.TIMEOUT_SECONDS
     nodes = supply.nodes_of(snapshot, group)

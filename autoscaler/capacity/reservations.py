@@ -1,8 +1,8 @@
-"""Keep machines of ephemeral pools for one pod each: set a node's taint to the pod's UID, then let the pod onto it.
+"""Keep instances of ephemeral pools for one pod each: set a node's taint to the pod's UID, then let the pod onto it.
 
 Who gets what, what goes back and what is spent is decided in `ephemeral`; here it is carried out. The taint comes
-first, since a toleration cannot be taken back: whoever dies in between leaves a machine that is kept for a pod, and the
-next one lets the pod onto it.
+first, since a toleration cannot be taken back: whoever dies in between leaves an instance that is kept for a pod, and
+the next one lets the pod onto it.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _PLAIN: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class Reservations:
-    """Gives machines to pods, one to one."""
+    """Gives instances to pods, one to one."""
 
     def __init__(
         self, context: control.ControllerContext, *, nodes: store.Table[objects.Node], pods: store.Table[objects.Pod]
@@ -40,7 +40,7 @@ class Reservations:
         self._node_target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
         self._pod_target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=pods)
         self._unbound: dict[str, objects.Pod] = {}
-        """Pods that have machines, as they were when last seen without a node."""
+        """Pods that have instances, as they were when last seen without a node."""
         self._never_bound: frozenset[str] = frozenset()
         """Pods that are gone, and of which it is known that they never had a node."""
         self._kept: list[objects.Node] = []
@@ -51,14 +51,14 @@ class Reservations:
     # What plans read
 
     def spent(self) -> frozenset[cloud.InstanceId]:
-        """Return the machines that have had their pod, or may have had it."""
+        """Return the instances that have had their pod, or may have had it."""
         spent = [each.node for each in self._stands() if each.standing is Standing.SPENT]
         return frozenset(lives.instance_id(node.provider_id) for node in spent)
 
     def pods(self) -> Mapping[objects.Key, objects.Pod]:
-        """Return all pods; one that has a machine and cannot go there yet counts as nominated to it.
+        """Return all pods; one that has an instance and cannot go there yet counts as nominated to it.
 
-        Or another machine would be started for it.
+        Or another instance would be started for it.
         """
         promised = [each for each in ephemeral.promised(self._stands()) if supply.is_usable(each.node)]
         there = self._pods.snapshot()
@@ -72,7 +72,7 @@ class Reservations:
     async def settle(self) -> bool:
         """Free what can be free again, and finish what was begun; False: not all was done, and it must be tried again.
 
-        Must come before the plan, which would start machines for pods that have one.
+        Must come before the plan, which would start instances for pods that have one.
         """
         is_known = await self._find_out()
         held = [each for each in self._stands() if each.standing is Standing.HELD and each.pod is not None]
@@ -81,11 +81,11 @@ class Reservations:
         return is_known and all(await asyncio.gather(*self._corrections(), *tolerating))
 
     async def reserve(self, snapshot: Snapshot, landed: Landed) -> bool:
-        """Give free machines to the pods that the plan expects there; False: not all got theirs."""
+        """Give free instances to the pods that the plan expects there; False: not all got theirs."""
         return all(await asyncio.gather(*(self._reserve(each) for each in ephemeral.reserve(snapshot, landed))))
 
     def _stands(self) -> tuple[ephemeral.Stand, ...]:
-        """Say where each machine stands; reckoned anew only when something has changed."""
+        """Say where each instance stands; reckoned anew only when something has changed."""
         nodes, pods = self._nodes.snapshot(), self._pods.snapshot()
         if nodes is not self._kept_of:
             self._kept = [node for node in nodes.values() if ephemeral.holder(node) is not None]
@@ -102,11 +102,11 @@ class Reservations:
         self._unbound[pod.meta.uid] = pod
         if not await self._keep_for(each.node, pod.meta.uid):
             return False
-        log.info("machine_reserved", node=each.node.meta.key.name, pod=pod.meta.key)
+        log.info("instance_reserved", node=each.node.meta.key.name, pod=pod.meta.key)
         return await self._tolerate(pod)
 
     def _corrections(self) -> Iterable[Coroutine[Any, Any, bool]]:
-        """Yield the writes by which taints follow what became of machines."""
+        """Yield the writes by which taints follow what became of instances."""
         for each in self._stands():
             if each.standing is Standing.TAKEN and each.pod is not None:
                 yield self._keep_for(each.node, each.pod.meta.uid)
@@ -114,7 +114,7 @@ class Reservations:
                 yield self._keep_for(each.node, keys.RESERVED_FOR_NONE)
 
     async def _keep_for(self, node: objects.Node, value: str) -> bool:
-        """Change whom a machine is kept for, if nobody else has done so meanwhile."""
+        """Change whom an instance is kept for, if nobody else has done so meanwhile."""
         now = self._nodes.get(node.meta.key)
         if now is None or now.meta.uid != node.meta.uid or ephemeral.holder(now) != ephemeral.holder(node):
             return False
@@ -132,12 +132,12 @@ class Reservations:
                 self._node_target, node.meta.key, {"spec": {"taints": taints}}, only_if=only_if
             )
         except port.KubeError as error:
-            log.info("machine_not_kept", node=node.meta.key.name, kept_for=value, error=str(error))
+            log.info("instance_not_kept", node=node.meta.key.name, kept_for=value, error=str(error))
             return False
         return True
 
     async def _tolerate(self, pod: objects.Pod) -> bool:
-        """Let a pod onto the machine that is kept for it.
+        """Let a pod onto the instance that is kept for it.
 
         The list is written as a whole, and what we keep of pods is not all of it: so it is read before.
         """
@@ -164,7 +164,7 @@ class Reservations:
     # Pods that are gone
 
     async def _find_out(self) -> bool:
-        """Ask what became of pods that are gone and had a machine; False: somebody must be asked again."""
+        """Ask what became of pods that are gone and had an instance; False: somebody must be asked again."""
         seen = self._stands()
         holders = {each.holder for each in seen}
         self._never_bound = self._never_bound if self._never_bound <= holders else self._never_bound & holders

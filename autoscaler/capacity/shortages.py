@@ -1,8 +1,8 @@
 """Offerings that the provider does not have: note them, take back what was asked of them, and keep what came late.
 
 For how long an offering is left alone is decided in `availability`. Here groups are set to what they have: down to it
-after a launch that failed, up to it where a machine came that nobody asked for any more. A group is read again before
-that, so that no machine is ended by a size that was true a moment ago.
+after a launch that failed, up to it where an instance came that nobody asked for any more. A group is read again before
+that, so that no instance is ended by a size that was true a moment ago.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -53,7 +53,7 @@ class Shortages:
         return all(settled)
 
     def note_useless(self, each: replacing.Replacement) -> None:
-        """Leave an offering alone whose machine did not become a node: the next one might not either."""
+        """Leave an offering alone whose instance did not become a node: the next one might not either."""
         if each.reason is replacing.Reason.NEVER_JOINED:
             message = f"{each.instance} did not become a ready node"
             before, now = self._known.get(each.key), self._context.clock.now()

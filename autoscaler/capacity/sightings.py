@@ -1,4 +1,4 @@
-"""What one account has told of its machines and launch templates, and how it is asked for it. It decides nothing."""
+"""What one account has told of its instances and launch templates, and how it is asked for it. It decides nothing."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
@@ -14,9 +14,9 @@ from autoscaler.cloud import port as cloud
 
 log = structlog.get_logger()
 REMEMBERED_SECONDS: Final = 3600.0
-"""For how long machines that are gone are remembered."""
+"""For how long instances that are gone are remembered."""
 Questions = Mapping[cloud.InstanceId, NodeGroupKey | None]
-"""Machines that somebody asks about, and which group each was of, as far as that is known."""
+"""Instances that somebody asks about, and which group each was of, as far as that is known."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,25 +37,25 @@ class Seen:
     templates: dict[cloud.TemplateRef, cloud.Template] = field(default_factory=dict)
     """What versions of launch templates say, of those in use."""
     outdated: frozenset[cloud.InstanceId] | None = None
-    """Machines of another launch template than their group has now, when that was last known; None: it never was."""
+    """Instances of another launch template than their group has now, when that was last known; None: it never was."""
     listed_before: float | None = None
     """When the listing before the present one was asked for."""
     asked: set[cloud.InstanceId] = field(default_factory=set)
     """Instances whose lives were asked for and answered."""
     lives: dict[cloud.InstanceId, cloud.Life] = field(default_factory=dict)
-    """When machines began and ended, of those that are there and those that are gone lately."""
+    """When instances began and ended, of those that are there and those that are gone lately."""
     appeared: dict[cloud.InstanceId, float] = field(default_factory=dict)
-    """When machines were seen for the first time, of those that were not there at first."""
+    """When instances were seen for the first time, of those that were not there at first."""
     homes: dict[cloud.InstanceId, NodeGroupKey] = field(default_factory=dict)
-    """Which group each machine is or was of."""
+    """Which group each instance is or was of."""
     left_at: dict[cloud.InstanceId, float] = field(default_factory=dict)
-    """When machines were first seen to be gone."""
+    """When instances were first seen to be gone."""
     ends: dict[cloud.InstanceId, float] = field(default_factory=dict)
-    """When groups say that they ended machines, where the provider itself does not tell."""
+    """When groups say that they ended instances, where the provider itself does not tell."""
 
 
 async def ask_templates(seen: Seen, reading: view.Reading) -> None:
-    """Ask what launch templates say that are in use; only where a group has machines of several versions."""
+    """Ask what launch templates say that are in use; only where a group has instances of several versions."""
     mixed = [group for group in reading.groups.values() if any(one.template != group.template for one in group.members)]
     used = {one.template for group in mixed for one in group.members} | {group.template for group in mixed}
     wanted = {ref for ref in used if ref is not None}
@@ -67,7 +67,7 @@ async def ask_templates(seen: Seen, reading: view.Reading) -> None:
 
 
 async def ask_lives(seen: Seen, reading: view.Reading, questions: Questions, now: float) -> bool:
-    """Ask about machines that are new, and about those that are gone since we last looked; once each.
+    """Ask about instances that are new, and about those that are gone since we last looked; once each.
 
     True: something was answered that somebody has asked.
     """
@@ -91,7 +91,7 @@ async def ask_lives(seen: Seen, reading: view.Reading, questions: Questions, now
 
 
 async def _ask_ends(seen: Seen, reading: view.Reading, questions: Questions, gone: Iterable[cloud.InstanceId]) -> None:
-    """Ask groups when they ended machines of which the provider does not tell; only once, for it matters little."""
+    """Ask groups when they ended instances of which the provider does not tell; only once, for it matters little."""
     names = {group.key: group.name for group in reading.groups.values()}
     by_group: dict[cloud.GroupName, set[cloud.InstanceId]] = {}
     for one in gone:
@@ -110,7 +110,7 @@ async def _ask_ends(seen: Seen, reading: view.Reading, questions: Questions, gon
 
 
 def _forget(seen: Seen, there: Collection[cloud.InstanceId], questions: Questions, now: float) -> None:
-    """Keep what is known of machines that are there, gone lately, or asked for."""
+    """Keep what is known of instances that are there, gone lately, or asked for."""
     seen.appeared = {one: at for one, at in seen.appeared.items() if one in there}
     seen.left_at = {one: seen.left_at.get(one, now) for one in seen.lives if one not in there}
     old = {one for one, at in seen.left_at.items() if at <= now - REMEMBERED_SECONDS}
@@ -130,5 +130,5 @@ def _outdated(group: cloud.NodeGroup, told: Mapping[cloud.TemplateRef, cloud.Tem
 
 
 def _is_silent(life: cloud.Life | None, *, is_listed: bool) -> bool:
-    """Tell whether a machine has ended and the provider does not say when."""
+    """Tell whether an instance has ended and the provider does not say when."""
     return not is_listed if life is None else life.is_over and life.ended_at is None

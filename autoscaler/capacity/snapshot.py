@@ -70,11 +70,11 @@ class Snapshot:
     outages: Mapping[str, str] = field(default_factory=dict)
     """Accounts that have not answered for a while, and what came instead."""
     outdated: frozenset[cloud.InstanceId] = frozenset()
-    """Machines made from another launch template than their group has now, by what it says, not by its number."""
+    """Instances made from another launch template than their group has now, by what it says, not by its number."""
     spent: frozenset[cloud.InstanceId] = frozenset()
-    """Machines of ephemeral pools that have run the one pod they were for."""
+    """Instances of ephemeral pools that have run the one pod they were for."""
     doomed: frozenset[cloud.InstanceId] = frozenset()
-    """Machines that the provider has announced to take away."""
+    """Instances that the provider has announced to take away."""
     leaving: Mapping[str, float] = field(default_factory=dict)
     """Pools that are being removed, and since when."""
     dissolving: bool = False

@@ -41,7 +41,7 @@ class Stage:
 
 @dataclass(slots=True, kw_only=True)
 class Purse:
-    """What is left of a scope's budgets, in machines, by pool."""
+    """What is left of a scope's budgets, in instances, by pool."""
 
     left: dict[str, int] = field(default_factory=dict)
 
@@ -104,10 +104,10 @@ def of_scope(snapshot: Snapshot, scope: str, tiers: Tiers, *, may_wait: bool) ->
 
 def _target(snapshot: Snapshot, scope: str, entry: ScopePool) -> latency.Target:
     pool, known = snapshot.pools[entry.name], snapshot.durations.get(accounting.ScopePool(scope, entry.name))
-    machines = [each for each in snapshot.instances if each.spec.pool == entry.name]
+    instances = [each for each in snapshot.instances if each.spec.pool == entry.name]
     return latency.Target(
         target_seconds=entry.limits.target_latency_seconds,
-        boot_seconds=latency.boot_seconds(machines, snapshot.by_provider, pool.registration_timeout_seconds),
+        boot_seconds=latency.boot_seconds(instances, snapshot.by_provider, pool.registration_timeout_seconds),
         duration_seconds=known.mean_seconds if known is not None else None,
         is_ephemeral=pool.ephemeral,
     )

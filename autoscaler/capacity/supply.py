@@ -1,6 +1,6 @@
 """What is there already, and what is on its way. Pure: only what does not fit here is new demand.
 
-A machine is on its way from the moment it was asked for until its node is ready and offers all that its template
+An instance is on its way from the moment it was asked for until its node is ready and offers all that its template
 promised, but not for ever: after its pool's registration timeout it counts no more. One that is for one pod alone is
 room for one, and where it is kept for somebody, for that pod only.
 """
@@ -69,7 +69,7 @@ def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
 
 
 def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
-    """Count a group's machines that are asked for, start, or have registered and are not ready yet."""
+    """Count a group's instances that are asked for, start, or have registered and are not ready yet."""
     nodes = nodes_of(snapshot, group)
     known = nodes.keys() | were_ready(snapshot)  # one that was a node and is none any more does not come again
     starting = [one for one in group.members if one.provider_id not in known]
@@ -86,14 +86,14 @@ def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.No
 
 
 def by_provider(nodes: Iterable[objects.Node]) -> dict[str, objects.Node]:
-    """Return nodes by the machine that each is on; of several that name the same one, one that is ready, the newest."""
+    """Return nodes by the instance that each is on; of several that name it, one that is ready, the newest."""
     ranked = sorted(nodes, key=lambda node: (node.ready, node.meta.created_at, node.meta.key))
     return {node.provider_id: node for node in ranked if node.provider_id}
 
 
 @functools.lru_cache(maxsize=2)
 def were_ready(snapshot: Snapshot) -> frozenset[str]:
-    """Return the provider ids of machines whose nodes were ready once: their records say so."""
+    """Return the provider ids of instances whose nodes were ready once: their records say so."""
     living = [each.status for each in snapshot.instances if each.status.phase in {Phase.READY, Phase.DRAINING}]
     return frozenset(status.provider_id for status in living if status.provider_id)
 
@@ -104,7 +104,7 @@ def is_usable(node: objects.Node) -> bool:
 
 
 def _ending(snapshot: Snapshot) -> Iterable[objects.Node]:
-    """Yield nodes whose machines are about to be gone, or that we marked and that are nobody's any more."""
+    """Yield nodes whose instances are about to be gone, or that we marked and that are nobody's any more."""
     staying = {one.provider_id for group in snapshot.groups for one in group.members}
     leaving = {one.provider_id for group in snapshot.groups for one in group.instances} - staying
     for node in snapshot.nodes.values():

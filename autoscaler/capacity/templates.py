@@ -1,7 +1,7 @@
 """What a node of a group will be, before there is one. Pure.
 
 Labels and taints are those that the group's tags promise, with those that every node has. Room is what the instance
-type leaves for pods, less what DaemonSets will take of it; where a machine is for one pod alone, it is room for one.
+type leaves for pods, less what DaemonSets will take of it; where an instance is for one pod alone, it is room for one.
 """
 
 from collections.abc import Iterable, Mapping

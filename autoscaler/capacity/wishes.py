@@ -1,7 +1,7 @@
-"""Which machines can do something special that nobody asks for just now. Pure.
+"""Which instances can do something special that nobody asks for just now. Pure.
 
-What is special about a machine are its pool's tags and its architecture. A waiting pod asks for them by its node
-selector or its required node affinity. Where not all idle machines can go, these go first.
+What is special about an instance are its pool's tags and its architecture. A waiting pod asks for them by its node
+selector or its required node affinity. Where not all idle instances can go, these go first.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""What counts as work on a node and keeps its machine, and what ends by itself. Pure."""
+"""What counts as work on a node and keeps its instance, and what ends by itself. Pure."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
 """Which zone takes a whole party, if any does. Pure.
 
 The zone comes first where others of the same owner have been; then zones are compared by the order of the scope's
-pools, then by how many new machines they take; equals by name. So a party stays where machines were started for it, and
-moves as a whole when that zone cannot take it any more. Parties are asked one after the other, each with what those
+pools, then by how many new instances they take; equals by name. So a party stays where instances were started for it,
+and moves as a whole when that zone cannot take it any more. Parties are asked one after the other, each with what those
 before it leave. Other pods are not looked at here.
 """
 
@@ -114,13 +114,13 @@ class _Chooser:
         return tuple(found.values())
 
     def _asked(self, party: Party) -> Pods:
-        """Return what a party asks for. For pods of low priority no machine is started, as for any such pod."""
+        """Return what a party asks for. For pods of low priority no instance is started, as for any such pod."""
         found = demand.alike(party.pods, self._labels)
         asked = {made: tuple(found[like]) for like, made in demand.demands(self._snapshot, found).items()}
         lowest = min(pod.priority for pod in party.pods)
         if lowest >= demand.PRIORITY_CUTOFF:
             return asked
-        why = f"no machine is started for priority {lowest}, below {demand.PRIORITY_CUTOFF}"
+        why = f"no instance is started for priority {lowest}, below {demand.PRIORITY_CUTOFF}"
         return {
             dataclasses.replace(each, missed=dict.fromkeys(self._groups, why)): pods for each, pods in asked.items()
         }
@@ -138,12 +138,12 @@ class _Chooser:
         )
 
     def _cost(self, name: str, asked: Pods, placed: Placement) -> tuple[int, int]:
-        """Return how far down the order of pools a party must go in a zone, and how many machines it needs."""
-        machines = sum(placed.new_nodes().values()) - sum(self._zones[name].launched.values())
-        return _last_tier(asked, placed), machines
+        """Return how far down the order of pools a party must go in a zone, and how many instances it needs."""
+        instances = sum(placed.new_nodes().values()) - sum(self._zones[name].launched.values())
+        return _last_tier(asked, placed), instances
 
     def _left(self, limit: Limit, launched: Iterable[Mapping[NodeGroupKey, int]]) -> Limit:
-        """Return what machines in other zones leave of a limit."""
+        """Return what instances in other zones leave of a limit."""
         taken = [(self._groups[key], nodes) for each in launched for key, nodes in each.items()]
         counted = [(group, nodes) for group, nodes in taken if limit.pool in {None, group.key.pool}]
         nodes = sum(nodes for _, nodes in counted)
@@ -156,7 +156,7 @@ class _Chooser:
 
 
 def _last_tier(asked: Pods, placed: Placement) -> int:
-    """Return how far down the order of its pools a party must go for new machines; -1 if it needs none."""
+    """Return how far down the order of its pools a party must go for new instances; -1 if it needs none."""
     tiers = [
         number
         for launch in placed.launches

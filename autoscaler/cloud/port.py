@@ -194,7 +194,7 @@ class LaunchFailure(StrEnum):
     """Why an instance could not be started."""
 
     INSUFFICIENT_CAPACITY = "InsufficientCapacity"
-    """The zone has no room for it just now, be it machines or addresses."""
+    """The zone has no room for it just now, be it instances or addresses."""
     UNSUPPORTED = "Unsupported"
     """The zone does not offer the type."""
     LIMIT_EXCEEDED = "LimitExceeded"
@@ -295,7 +295,7 @@ class MembersChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenancePlanned:
-    """The provider will stop or replace these instances' machine at that time."""
+    """The provider will stop or replace these instances' host at that time."""
 
     instances: tuple[InstanceId, ...]
     at: float

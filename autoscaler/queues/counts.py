@@ -1,6 +1,6 @@
 """What counts as a number of waiting jobs: a whole one, from 0 to the largest the API knows. Pure.
 
-Nobody guesses here: a string, a fraction, true or null is an error, for a wrong guess starts or withholds machines.
+Nobody guesses here: a string, a fraction, true or null is an error, for a wrong guess starts or withholds instances.
 """
 
 from typing import Final

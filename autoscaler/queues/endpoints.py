@@ -50,7 +50,7 @@ class Policy:
     api_servers: tuple[Server, ...] = ()
     """The cluster's own API server, under each name and address it is known by."""
     allow_loopback: bool = False
-    """For development alone: queues on this machine may be asked."""
+    """For development alone: queues on this computer may be asked."""
 
 
 def parse(endpoint: str, *, namespace: str) -> yarl.URL:

@@ -1,10 +1,10 @@
-"""How many machines each pool had in each zone over the day, as lines of blocks. Pure."""
+"""How many instances each pool had in each zone over the day, as lines of blocks. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from autoscaler.rehearsal import words
-from autoscaler.rehearsal.record import MachineLife, Record
+from autoscaler.rehearsal.record import InstanceLife, Record
 
 COLUMNS: Final = 48
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
@@ -14,9 +14,9 @@ _LABEL: Final = 24
 
 def chart(record: Record) -> list[str]:
     """Draw a line for each pool and zone; the tallest block is the largest number of the pool."""
-    rows: dict[tuple[str, str], list[MachineLife]] = {}
-    for machine in record.machines:
-        rows.setdefault((machine.key.pool, machine.key.zone), []).append(machine)
+    rows: dict[tuple[str, str], list[InstanceLife]] = {}
+    for instance in record.instances:
+        rows.setdefault((instance.key.pool, instance.key.zone), []).append(instance)
     counts = {row: columns(record, lives) for row, lives in sorted(rows.items())}
     most: dict[str, int] = {}
     for (pool, _), line in counts.items():
@@ -30,15 +30,15 @@ def chart(record: Record) -> list[str]:
     return lines
 
 
-def columns(record: Record, lives: Sequence[MachineLife]) -> list[int]:
-    """Return how many machines there were in each part of the day, at most at once."""
+def columns(record: Record, lives: Sequence[InstanceLife]) -> list[int]:
+    """Return how many instances there were in each part of the day, at most at once."""
     width = (record.ends_at - record.starts_at) / COLUMNS
     starts = [record.starts_at + width * column for column in range(COLUMNS)]
     return [most_at_once(lives, start, start + width) for start in starts]
 
 
-def most_at_once(lives: Sequence[MachineLife], start: float, end: float) -> int:
-    """Return the most machines there were at one moment; it is always one at which a machine came, or the start."""
+def most_at_once(lives: Sequence[InstanceLife], start: float, end: float) -> int:
+    """Return the most instances there were at one moment; it is always one at which an instance came, or the start."""
     moments = [start, *(one.launched_at for one in lives if start < one.launched_at < end)]
     return max(sum(one.is_there(moment) for one in lives) for moment in moments)
 

@@ -41,6 +41,6 @@ def _opening(made: stack.Stack, day: trace.Trace, stack_file: Path, trace_file: 
 
 def _line(now: play.Progress) -> str:
     return (
-        f"  {words.at(now.at)}  {now.machines:4} machines  {now.running:5} pods run  {now.waiting:4} wait for a place"
+        f"  {words.at(now.at)}  {now.instances:4} instances  {now.running:5} pods run  {now.waiting:4} wait for a place"
         f"  {now.queued:5} jobs queued"
     )

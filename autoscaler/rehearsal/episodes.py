@@ -85,7 +85,7 @@ def _growth(record: Record) -> Iterator[Episode]:
             at=first,
             kind=Kind.GROWTH,
             size=count,
-            what=f"{words.machines(count)} of {pool} started{words.until(first, last)} ({words.counted(zones)})",
+            what=f"{words.instances(count)} of {pool} started{words.until(first, last)} ({words.counted(zones)})",
             why=_who_waited(record, pool, first, last),
         )
 
@@ -112,19 +112,20 @@ def _shortages(record: Record) -> Iterator[Episode]:
             for line in _raised(record)
             if first <= line.at <= last + PAUSE_SECONDS and _zone(record, line) != name
         )
+        started = words.instances(elsewhere)
         yield Episode(
             at=first,
             kind=Kind.SHORTAGE,
             size=len(lines),
-            what=f"zone {name} passed by{words.until(first, last)}, {words.machines(elsewhere)} started in other zones",
+            what=f"zone {name} passed by{words.until(first, last)}, {started} started in other zones",
             why=f"the provider had no {' or '.join(types)} there, asked {len(lines)} times",
         )
 
 
 _STATES: Final = {
     "BudgetNearlyUsed": "is nearly used up",
-    "BudgetCommitted": "allows no more machines",
-    "BudgetSpent": "is used up: idle machines end at once",
+    "BudgetCommitted": "allows no more instances",
+    "BudgetSpent": "is used up: idle instances end at once",
 }
 """What the runtime's events about budgets mean."""
 
@@ -153,7 +154,7 @@ def _limits(record: Record) -> Iterator[Episode]:
             at=first,
             kind=Kind.LIMIT,
             size=pods.total(),
-            what=f"no machine for {words.pods(pods.total())}{words.until(first, last)} ({words.counted(pods)})",
+            what=f"no instance for {words.pods(pods.total())}{words.until(first, last)} ({words.counted(pods)})",
             why=_in_words(next(found["limit"] for line in lines if (found := _LIMIT.search(line.message)))),
         )
 
@@ -165,9 +166,9 @@ def _limit(told: Told) -> str:
 
 
 def _removals(record: Record) -> Iterator[Episode]:
-    keys = {machine.id: machine.key for machine in record.machines}
+    keys = {instance.id: instance.key for instance in record.instances}
     marked = {line.fields["node"]: line for line in record.logs if line.event == "node_marked"}
-    ended = [line for line in _done(record, "machine_ended") if line.fields["instance"] in keys]
+    ended = [line for line in _done(record, "instance_ended") if line.fields["instance"] in keys]
 
     def pool_and_reason(line: Logged) -> tuple[str, str]:
         mark = marked.get(line.fields["node"])
@@ -181,7 +182,7 @@ def _removals(record: Record) -> Iterator[Episode]:
             at=first,
             kind=Kind.REMOVAL,
             size=len(lines),
-            what=f"{words.machines(len(lines))} of {pool} ended{words.until(first, last)}",
+            what=f"{words.instances(len(lines))} of {pool} ended{words.until(first, last)}",
             why=f"no work on them for {idle}" + ("" if reason == "Idle" else f" ({reason})"),
         )
 
@@ -207,7 +208,7 @@ def _done(record: Record, event: str) -> list[Logged]:
 
 
 def _raised(record: Record) -> list[Logged]:
-    """Return the lines that tell of a group that got more machines."""
+    """Return the lines that tell of a group that got more instances."""
     return [line for line in _done(record, "desired_set") if _more(line) > 0]
 
 
@@ -238,7 +239,7 @@ def _together(lines: Iterable[T], key: Callable[[T], K], pause_seconds: float) -
 def _in_words(text: str) -> str:
     """Say the numbers of a limit as a person would; any other text stays as it is."""
     if most := _MOST.match(text):
-        return f"{most['pool']} may have {most['most']} machines at most"
+        return f"{most['pool']} may have {most['most']} instances at most"
     found = _BUDGET.match(text)
     if found is None:
         return text.strip()

@@ -60,7 +60,7 @@ def worker_pool(name: str, queue: Queue) -> Manifest:
 
 
 def node(name: str, spec: NodeGroupSpec, allocatable: Mapping[str, int], provider_id: str) -> Manifest:
-    """Write the node that a machine becomes."""
+    """Write the node that an instance becomes."""
     room = {what: f"{amount}m" if what == "cpu" else str(amount) for what, amount in allocatable.items()}
     taints = [taint.model_dump(mode="json", by_alias=True, exclude_none=True) for taint in spec.taints]
     return {

@@ -18,7 +18,7 @@ from autoscaler.cloud.prices import Prices
 from autoscaler.kube import election, kinds
 from autoscaler.rehearsal import manifests, observing
 from autoscaler.rehearsal.arrivals import Arrival, arrivals
-from autoscaler.rehearsal.record import MachineLife, Record, Waits
+from autoscaler.rehearsal.record import InstanceLife, Record, Waits
 from autoscaler.rehearsal.stack import Stack
 from autoscaler.rehearsal.trace import DAY_SECONDS, Trace
 from autoscaler.rehearsal.world import NAMESPACE, World
@@ -38,7 +38,7 @@ class Progress:
     """How things stand at a moment of the day."""
 
     at: float
-    machines: int
+    instances: int
     running: int
     waiting: int
     """Pods without a place."""
@@ -153,7 +153,7 @@ def _registrations(world: World, stack: Stack) -> dict[str, process.Registration
 def _progress(world: World, observer: observing.Observer) -> Progress:
     return Progress(
         at=world.clock.now(),
-        machines=sum(len(group.members) for group in world.cloud.groups.values()),
+        instances=sum(len(group.members) for group in world.cloud.groups.values()),
         running=observer.running,
         waiting=observer.waiting,
         queued=sum(len(world.line(name)) for name in world.trace.queues),
@@ -161,20 +161,20 @@ def _progress(world: World, observer: observing.Observer) -> Progress:
 
 
 def _record(world: World, observer: observing.Observer) -> Record:
-    machines = tuple(
-        MachineLife(
+    instances = tuple(
+        InstanceLife(
             id=one.id,
             key=one.key,
             capacity_type=one.capacity_type,
             launched_at=one.launched_at,
             ended_at=one.ended_at,
         )
-        for one in world.cloud.machines.values()
+        for one in world.cloud.instances.values()
     )
     return Record(
         starts_at=world.trace.starts_at,
         ends_at=world.clock.now(),
-        machines=machines,
+        instances=instances,
         waits=_waits(world, observer),
         groups={str(spec.name): spec.key for spec in world.specs.values()},
         logs=observer.logs,

@@ -32,8 +32,8 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineLife:
-    """A machine from its launch to the order to end it; None: it is still there."""
+class InstanceLife:
+    """An instance from its launch to the order to end it; None: it is still there."""
 
     id: str
     key: NodeGroupKey
@@ -76,11 +76,11 @@ class Record:
 
     starts_at: float
     ends_at: float
-    machines: tuple[MachineLife, ...]
+    instances: tuple[InstanceLife, ...]
     waits: tuple[Waits, ...]
     groups: Mapping[str, NodeGroupKey]
     """All node groups, by name."""
     logs: tuple[Logged, ...] = ()
     told: tuple[Told, ...] = ()
     pods_by_pool: Mapping[str, int] = field(default_factory=dict)
-    """How many pods ran on the machines of each pool."""
+    """How many pods ran on the instances of each pool."""

@@ -18,11 +18,11 @@ def report(record: Record, given: PriceList) -> str:
     found = episodes.episodes(record)
     chosen = episodes.most_telling(found, TELLING)
     note = " (example prices)" if given.example else ""
-    cost = words.money(tables.cost_micros(record, record.machines, prices), given.currency)
+    cost = words.money(tables.cost_micros(record, record.instances, prices), given.currency)
     parts = [
         [f"{_short(record)}, for {cost}{note}."],
         [
-            "MACHINES OVER THE DAY (a block is half an hour; the tallest of a pool is its most)",
+            "INSTANCES OVER THE DAY (a block is half an hour; the tallest of a pool is its most)",
             *chart.chart(record),
         ],
         [f"POOLS{note}", *tables.pools(record, prices, given.currency)],
@@ -34,8 +34,8 @@ def report(record: Record, given: PriceList) -> str:
 
 def _short(record: Record) -> str:
     work = sum(len(each.waits) for each in record.waits)
-    most = chart.most_at_once(record.machines, record.starts_at, record.ends_at)
-    started = "1 machine was" if len(record.machines) == 1 else f"{len(record.machines):,} machines were"
+    most = chart.most_at_once(record.instances, record.starts_at, record.ends_at)
+    started = "1 instance was" if len(record.instances) == 1 else f"{len(record.instances):,} instances were"
     return f"{work:,} jobs and pods came. {started} started, at most {most} at once"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from autoscaler.cloud.prices import Prices
 from autoscaler.rehearsal import chart, words
-from autoscaler.rehearsal.record import MachineLife, Record, Waits
+from autoscaler.rehearsal.record import InstanceLife, Record, Waits
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> list[str]:
@@ -24,17 +24,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) 
 
 
 def pools(record: Record, prices: Prices, currency: str) -> list[str]:
-    """Say of each pool how many machines it had, for how long, and what they cost."""
-    by_pool: dict[str, list[MachineLife]] = {}
-    for machine in record.machines:
-        by_pool.setdefault(machine.key.pool, []).append(machine)
+    """Say of each pool how many instances it had, for how long, and what they cost."""
+    by_pool: dict[str, list[InstanceLife]] = {}
+    for instance in record.instances:
+        by_pool.setdefault(instance.key.pool, []).append(instance)
     rows = [_pool(record, name, lives, prices) for name, lives in sorted(by_pool.items())]
-    every = _pool(record, "all", record.machines, prices)
-    head = ("pool", "bought", "started", "most at once", "machine hours", f"cost ({currency})", "pods run")
+    every = _pool(record, "all", record.instances, prices)
+    head = ("pool", "bought", "started", "most at once", "instance hours", f"cost ({currency})", "pods run")
     return table(head, [*rows, every], left=2)
 
 
-def _pool(record: Record, name: str, lives: Sequence[MachineLife], prices: Prices) -> tuple[str, ...]:
+def _pool(record: Record, name: str, lives: Sequence[InstanceLife], prices: Prices) -> tuple[str, ...]:
     kinds = sorted({one.capacity_type for one in lives})
     seconds = sum(one.seconds(record.ends_at) for one in lives)
     ran = record.pods_by_pool.get(name, 0) if name != "all" else sum(record.pods_by_pool.values())
@@ -49,8 +49,8 @@ def _pool(record: Record, name: str, lives: Sequence[MachineLife], prices: Price
     )
 
 
-def cost_micros(record: Record, lives: Iterable[MachineLife], prices: Prices) -> int:
-    """Return what machines cost, each by the begun second; those without a price cost nothing here."""
+def cost_micros(record: Record, lives: Iterable[InstanceLife], prices: Prices) -> int:
+    """Return what instances cost, each by the begun second; those without a price cost nothing here."""
     costs = (
         prices.cost_micros(one.key.instance_type, one.capacity_type, seconds=math.ceil(one.seconds(record.ends_at)))
         for one in lives

@@ -88,7 +88,7 @@ class Queue(Work):
 
 
 class Shortage(Part):
-    """A time in which the provider has no machines of these types in a zone."""
+    """A time in which the provider has no instances of these types in a zone."""
 
     zone: ZoneName
     instance_types: tuple[InstanceTypeName, ...] = ()
@@ -107,9 +107,9 @@ class Trace(Part):
     seed: int = 0
     """Decides all that is random: the same seed, the same day."""
     boot_seconds: Annotated[float, Field(gt=0)] = 45.0
-    """From a machine's launch until its node joins."""
+    """From an instance's launch until its node joins."""
     seconds_used_this_month: dict[PoolName, Seconds] = Field(default_factory=dict)
-    """What machines of pools have used before this day began."""
+    """What instances of pools have used before this day began."""
     queues: dict[DnsLabel, Queue] = Field(default_factory=dict)
     pods: dict[DnsLabel, Work] = Field(default_factory=dict)
     shortages: tuple[Shortage, ...] = ()

@@ -28,8 +28,8 @@ def money(micros: int, currency: str) -> str:
     return f"{currency} {micros / 1_000_000:,.2f}"
 
 
-def machines(count: int) -> str:
-    return _plural(count, "machine")
+def instances(count: int) -> str:
+    return _plural(count, "instance")
 
 
 def pods(count: int) -> str:

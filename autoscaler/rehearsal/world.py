@@ -1,4 +1,4 @@
-"""A simulated cluster and cloud in which a stack was made: its groups, its objects, and machines that become nodes."""
+"""A simulated cluster and cloud in which a stack was made: its groups, its objects, and instances that become nodes."""
 
 import asyncio
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from autoscaler.rehearsal.stack import Stack
 from autoscaler.rehearsal.trace import Queue, Trace
 from autoscaler.simulation import kubelet, pod_status
 from autoscaler.simulation.cloud import SimulatedCloud
-from autoscaler.simulation.cloud.model import Machine, Pace
+from autoscaler.simulation.cloud.model import Pace, SimulatedInstance
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.store import Change, Key
 from autoscaler.simulation.cluster.writes import STATUS, Manner
@@ -90,7 +90,7 @@ class World:
             self._open(name, queue)
 
     def _charge(self, pool: str, seconds: int) -> None:
-        """Write into the books what a pool has used this month: one machine that is gone has used it."""
+        """Write into the books what a pool has used this month: one instance that is gone has used it."""
         name = f"{pool}-001"
         meta = {"apiVersion": version.GROUP_VERSION, "kind": "Instance", "metadata": {"name": name}}
         self.create({**meta, "spec": {"pool": pool, "number": 1}})
@@ -108,14 +108,14 @@ class World:
         self.create(manifests.deployment(name, queue), kinds.DEPLOYMENTS)
         self.create(manifests.worker_pool(name, queue))
 
-    # Machines become nodes
+    # Instances become nodes
 
-    def _register(self, machine: Machine) -> None:
-        spec, kind = self.specs[machine.key], catalogue.bundled()[machine.key.instance_type]
-        self.create(manifests.node(_node_name(machine), spec, kind.allocatable(), machine.provider_id), kinds.NODES)
+    def _register(self, instance: SimulatedInstance) -> None:
+        spec, kind = self.specs[instance.key], catalogue.bundled()[instance.key.instance_type]
+        self.create(manifests.node(_node_name(instance), spec, kind.allocatable(), instance.provider_id), kinds.NODES)
 
-    def _unregister(self, machine: Machine) -> None:
-        self.delete(kinds.NODES, Key("", _node_name(machine)))
+    def _unregister(self, instance: SimulatedInstance) -> None:
+        self.delete(kinds.NODES, Key("", _node_name(instance)))
 
     # Pods work
 
@@ -149,8 +149,8 @@ class World:
         )
 
 
-def _node_name(machine: Machine) -> str:
-    return f"ip-{machine.id}"
+def _node_name(instance: SimulatedInstance) -> str:
+    return f"ip-{instance.id}"
 
 
 def _pool(change: Change) -> str | None:

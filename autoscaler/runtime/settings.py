@@ -58,18 +58,18 @@ class Settings:
     interruption_queue: str | None
     """The URL of the queue that tells of instances about to go; None where there is none."""
     max_nodes: int | None
-    """The most machines of all pools together; None: no limit."""
+    """The most instances of all pools together; None: no limit."""
     max_cores: int | None
     """The most virtual processors of all pools together; None: no limit."""
     max_launches_per_minute: int | None
     expanders: tuple[Expander, ...]
     """How to choose among groups that fit."""
     prices: PriceList
-    """What machines cost, where somebody has said so."""
+    """What instances cost, where somebody has said so."""
     api_servers: tuple[str, ...]
     """Further URLs of the cluster's own API server, which no worker pool may ask."""
     allow_loopback_queues: bool
-    """For development alone: worker pools may ask queues on this machine."""
+    """For development alone: worker pools may ask queues on this computer."""
     aws_endpoint: str | None
     """The endpoint to use instead of AWS's own; None: AWS's own."""
     aws_region: str | None
@@ -109,11 +109,11 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
         "--interruption-queue",
         help="URL of the queue with spot notices and failed launches [SLUICE_INTERRUPTION_QUEUE]",
     )
-    parser.add_argument("--max-nodes", help="the most machines of all pools together [SLUICE_MAX_NODES]")
+    parser.add_argument("--max-nodes", help="the most instances of all pools together [SLUICE_MAX_NODES]")
     parser.add_argument("--max-cores", help="the most processors of all pools together [SLUICE_MAX_CORES]")
     parser.add_argument(
         "--max-launches-per-minute",
-        help="the most machines asked for within a minute [SLUICE_MAX_LAUNCHES_PER_MINUTE]",
+        help="the most instances asked for within a minute [SLUICE_MAX_LAUNCHES_PER_MINUTE]",
     )
     parser.add_argument(
         "--expanders",
@@ -121,7 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
         f"default: {','.join(EXPANDERS)} [SLUICE_EXPANDERS]",
     )
     parser.add_argument(
-        "--prices", help="what machines cost, as `python -m components scaling` writes it under prices [SLUICE_PRICES]"
+        "--prices", help="what instances cost, as `python -m components scaling` writes it under prices [SLUICE_PRICES]"
     )
     parser.add_argument(
         "--api-servers",
@@ -131,7 +131,7 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
         "--allow-loopback-queues",
         action="store_true",
         default=None,
-        help="for development only: let worker pools ask queues on this machine [SLUICE_ALLOW_LOOPBACK_QUEUES]",
+        help="for development only: let worker pools ask queues on this computer [SLUICE_ALLOW_LOOPBACK_QUEUES]",
     )
     parser.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
     parser.add_argument("--context", help="the context in the kubeconfig; default: its current one [SLUICE_CONTEXT]")

@@ -170,11 +170,11 @@ class Ceilings(Section):
     """What all node pools together may have, besides each pool's own limits. Absent: no limit."""
 
     nodes: Count | None = None
-    """The most machines at once."""
+    """The most instances at once."""
     cores: Count | None = None
     """The most virtual processors at once."""
     launches_per_minute: Annotated[Count, Field(ge=1)] | None = None
-    """The most machines that are asked for within a minute."""
+    """The most instances that are asked for within a minute."""
 
 
 class Autoscaler(Section):
@@ -187,8 +187,8 @@ class Autoscaler(Section):
     """What all node pools together may have."""
     expanders: Annotated[tuple[Expander, ...], Field(min_length=1, max_length=len(Expander))] = EXPANDERS
     """How to choose among groups that fit: each keeps the best and leaves ties to the next. least-waste: what fills
-    its machines best. price: what costs least for what is used, by stacks/prices/<region>.yaml. balanced: the zone
-    with the fewest machines of the pool. With nodeScaler native only."""
+    its instances best. price: what costs least for what is used, by stacks/prices/<region>.yaml. balanced: the zone
+    with the fewest instances of the pool. With nodeScaler native only."""
     namespace: DnsLabel = "sluice-system"
     """The runtime's namespace, which the stack makes."""
     replicas: Annotated[int, Field(ge=1, le=10)] = 2

@@ -103,16 +103,16 @@ class AddonName(StrEnum):
 
 
 class Join(Section):
-    """What a machine needs to know to join an existing cluster."""
+    """What a node needs to know to join an existing cluster."""
 
     endpoint: Annotated[str, Field(max_length=255, pattern=r"^https://[^\s/]+$")]
-    """The API server's address, as the machines reach it."""
+    """The API server's address, as the nodes reach it."""
     certificate_authority: Annotated[str, Field(min_length=1, max_length=8192), AfterValidator(_base64)]
     """The API server's certificate authority, as base64."""
     service_cidr: Cidr
     """The addresses of the cluster's Services."""
     security_group_ids: Annotated[tuple[SecurityGroupId, ...], Field(max_length=4)] = ()
-    """Security groups that let machines and control plane talk."""
+    """Security groups that let nodes and control plane talk."""
 
 
 class Existing(Section):
@@ -123,10 +123,10 @@ class Existing(Section):
     context: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     """The context in it. Default: its current one."""
     eks_cluster: ClusterName | None = None
-    """Its name, where it is a cluster of EKS with access entries: machines and runtime then get their rights there.
+    """Its name, where it is a cluster of EKS with access entries: nodes and runtime then get their rights there.
     EKS allows names of 100 characters; Sluice takes those of up to 60, since they begin the names of roles."""
     join: Join | None = None
-    """What machines need to know to join; needed with nodePools."""
+    """What nodes need to know to join; needed with nodePools."""
 
 
 class NodeImage(Section):
@@ -169,7 +169,7 @@ class Cluster(Objects):
     node_image: NodeImage | None = None
     """The image of nodes. Needed with nodePools, unless each has an image of its own."""
     node_pools: NodePools = {}
-    """Machines by pool."""
+    """Instances by pool."""
     autoscaler: Autoscaler = Autoscaler()
     """The runtime, and who scales the nodes."""
     monitoring: Monitoring = Monitoring()
@@ -224,7 +224,7 @@ class Cluster(Objects):
 
     def _existing_cluster(self, existing: Existing) -> Iterator[Problem]:
         if self.node_pools and existing.join is None:
-            yield absent("existing", "join", message="must be given with nodePools: what machines need to join")
+            yield absent("existing", "join", message="must be given with nodePools: what nodes need to join")
         if self.node_pools and self.network is None:
             yield absent("network", message="must be given with nodePools: {cidr} or {vpcId, subnetIds}")
         if existing.join is not None:

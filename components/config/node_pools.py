@@ -1,4 +1,4 @@
-"""Node pools: which machines, where, how many. Each becomes one Auto Scaling group per zone and type, and one pool."""
+"""Node pools: which instances, where, how many. Each becomes one Auto Scaling group per zone and type, and one pool."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
@@ -65,7 +65,7 @@ class PoolImage(Section):
 
 
 class NodePool(Section):
-    """Machines that are alike: one Auto Scaling group for each zone and instance type, and an InstancePool."""
+    """Instances that are alike: one Auto Scaling group for each zone and instance type, and an InstancePool."""
 
     node_type: Annotated[LabelValue, Field(min_length=1)]
     """The nodes' label node.type, which pods choose by. k8s-services is where the cluster's own services run."""
@@ -85,7 +85,7 @@ class NodePool(Section):
     enabled: bool = True
     """Whether new instances may be asked for. What runs goes on either way."""
     tags: Annotated[tuple[PoolTag, ...], Field(max_length=32)] = ()
-    """What these machines can do, as name or name=value. Nodes carry the label tag.sluice.dev/<name>."""
+    """What these instances can do, as name or name=value. Nodes carry the label tag.sluice.dev/<name>."""
     labels: Labels = {}
     """More labels for the nodes."""
     taints: Annotated[tuple[Taint, ...], Field(max_length=16)] = ()
@@ -93,13 +93,13 @@ class NodePool(Section):
     instance_wide: bool = True
     """true: every scope may use this pool. false: only the one scope that lists it."""
     ephemeral: bool = False
-    """Destroy a machine after it has run a single pod."""
+    """Destroy an instance after it has run a single pod."""
     registration_timeout_seconds: Annotated[int, Field(ge=30, le=86_400)] = 900
-    """A machine that is not a Ready node this long after its launch is terminated."""
+    """An instance that is not a Ready node this long after its launch is terminated."""
     drain_seconds: Seconds = 3600
     """How long to wait for running work when the pool is removed from the stack."""
     provider_account: DnsName = "aws"
-    """The ProviderAccount whose machines these are."""
+    """The ProviderAccount whose instances these are."""
     root_volume: RootVolume = RootVolume()
     """The nodes' disk."""
     image: PoolImage | None = None

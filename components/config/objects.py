@@ -41,7 +41,7 @@ class Objects(Section):
     namespaces: Annotated[dict[DnsLabel, Namespace], Field(max_length=1000)] = {}
     """Namespaces for workloads. Those that scopes, localQueues and workerPools name need not be listed."""
     provider_accounts: Annotated[dict[DnsName, ProviderAccountSpec], Field(max_length=64)] = {}
-    """Accounts with providers of machines. The account aws (this region, the runtime's own role) is always there."""
+    """Accounts with providers of instances. The account aws (this region, the runtime's own role) is always there."""
     instance_pools: Annotated[dict[PoolName, InstancePoolSpec], Field(max_length=64)] = {}
     """Pools without Auto Scaling groups of this stack, such as static nodes."""
     scopes: Annotated[dict[DnsLabel, Scope], Field(max_length=256)] = {}

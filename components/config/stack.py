@@ -70,7 +70,7 @@ class MachineImage(Section):
     enable_tasks: Annotated[tuple[Task, ...], Field(max_length=8)] = (Task.AUTOPKGTEST, Task.SBUILD)
     """Tasks to install packages for."""
     preloaded_images: Annotated[tuple[ContainerImage, ...], Field(max_length=32)] = ()
-    """Container images that are on the machine before its first pod."""
+    """Container images that are on the instance before its first pod."""
     instance_type: InstanceTypeName = "m7i.large"
     """On what it is built."""
     schedule: Annotated[str, Field(max_length=256, pattern=r"^(cron|rate)\([^()]+\)$")] | None = None
@@ -91,7 +91,7 @@ class StackConfig(Section):
     asg_quota: Annotated[int, Field(ge=1, le=10_000)] = 200
     """How many Auto Scaling groups the account may have in the region."""
     tags: AwsTags = {}
-    """Tags of all AWS resources, machines and disks included."""
+    """Tags of all AWS resources, instances and disks included."""
     alarms: Alarms = Alarms()
     """Who is told about money."""
     pull_requests: PullRequests | None = None

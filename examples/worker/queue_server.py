@@ -2,7 +2,7 @@
 
     API_KEY=secret python queue_server.py [HOST:]PORT
 
-It listens on this machine alone, 127.0.0.1:8080, unless told otherwise: in a container, 0.0.0.0:8080 lets others in.
+It listens on this computer alone, 127.0.0.1:8080, unless told otherwise: in a container, 0.0.0.0:8080 lets others in.
 
 
 GET  /length    the number of jobs that wait, as a worker pool reads it

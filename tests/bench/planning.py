@@ -1,8 +1,8 @@
 """How fast waiting pods become a plan, and how many nodes it takes: on Karpenter's own mix, and on many shapes.
 
 Every result is judged by the independent checker of the tests; one that breaks a constraint stops the measurement.
-Peer figures were measured on the same kind of machine (2 cores). Karpenter times its solver alone; here everything is
-in, from values to plan. One thread plans, so core seconds are the seconds of a quiet machine; they make the ratio.
+Peer figures were measured on the same kind of computer (2 cores). Karpenter times its solver alone; here everything is
+in, from values to plan. One thread plans, so core seconds are the seconds of a quiet computer; they make the ratio.
 """
 
 import gc

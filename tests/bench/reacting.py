@@ -1,4 +1,4 @@
-"""How fast waiting pods become asked-for machines, on the real API server and scheduler, with AWS played by moto.
+"""How fast waiting pods become asked-for instances, on the real API server and scheduler, with AWS played by moto.
 
 Moto makes instances one by one within the request, so a proxy before it takes the time when a request arrives, and how
 long moto took to answer it. There is no fleet: what is measured ends with the request.

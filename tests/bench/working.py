@@ -34,7 +34,7 @@ WITHIN_SECONDS: Final = 120.0
 
 
 class Queues:
-    """Queues on this machine, one per path, that remember when they were asked and what they said."""
+    """Queues on this computer, one per path, that remember when they were asked and what they said."""
 
     def __init__(self) -> None:
         self.length: dict[str, int] = defaultdict(int)
@@ -99,7 +99,7 @@ async def _workers(plane: Plane, process: subprocess.Popen[bytes], pools: int) -
         await _until(lambda: len(queues.asked_at) == 1 + len(large) + pools)
         one = await _grow(api, queues, ["solo"], EACH)
         ours, bare = [], []
-        for name in large:  # in turn, so that a busy moment of the machine hits both
+        for name in large:  # in turn, so that a busy moment of the computer hits both
             bare.append(await _bare(api, f"bare-{name}", many))
             ours.append(many / await _grow(api, queues, [name], many))
         ten = await _grow(api, queues, names, EACH)

@@ -18,11 +18,11 @@ def run(**fields: Any) -> monitor.World:
 
     def program() -> dict[str, Any]:
         access = cluster.ExistingCluster("bench", existing).access
-        machines = aws.ec2.Vpc("machines", cidr_block="10.0.0.0/16")
+        instances = aws.ec2.Vpc("instances", cidr_block="10.0.0.0/16")
         first = addons.NetworkingAddons(
             "bench.networking", addons.AddonsArgs(place=places.place(), access=access, **fields)
         )
-        args = addons.AddonsArgs(place=places.place(), access=access, after=[machines, *first.ready], **fields)
+        args = addons.AddonsArgs(place=places.place(), access=access, after=[instances, *first.ready], **fields)
         second = addons.ServicesAddons("bench.services", args)
         return {"first": [one.urn for one in first.ready], "second": [one.urn for one in second.ready]}
 
@@ -69,16 +69,16 @@ def test_network_policies_are_enforced() -> None:
 
 
 @pytest.mark.accept("S1")
-def test_networking_waits_for_no_machine_and_services_do() -> None:
+def test_networking_waits_for_no_instance_and_services_do() -> None:
     world = run()
     made = by_addon(world)
-    machines = world.one(":Vpc")
+    instances = world.one(":Vpc")
     first = [made[name] for name in ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")]
     second = [made[name] for name in ("coredns", "aws-ebs-csi-driver")]
     assert {one.urn for one in first} == set(world.outputs["first"])
     assert {one.urn for one in second} == set(world.outputs["second"])
-    assert not any(one.waits_for(machines) for one in first)
-    assert all(one.waits_for(machines) and all(one.waits_for(other) for other in first) for one in second)
+    assert not any(one.waits_for(instances) for one in first)
+    assert all(one.waits_for(instances) and all(one.waits_for(other) for other in first) for one in second)
 
 
 def test_each_add_on_with_rights_has_a_role_of_its_own_before_it_starts() -> None:

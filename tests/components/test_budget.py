@@ -20,7 +20,7 @@ def run(*, partition: str = "aws") -> monitor.World:
 
 
 @pytest.mark.accept("P23")
-def test_a_pool_has_a_monthly_budget_over_its_own_machines() -> None:
+def test_a_pool_has_a_monthly_budget_over_its_own_instances() -> None:
     world = run()
     made = world.one(":Budget")
     assert made.parent == world.one("sluice:index:PoolBudget").urn

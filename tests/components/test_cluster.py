@@ -189,7 +189,7 @@ def test_secrets_and_config_maps_are_changed_in_place() -> None:
             assert provider.inputs["enableConfigMapMutable"] == "true"
 
 
-def test_a_new_clusters_access_says_what_machines_need() -> None:
+def test_a_new_clusters_access_says_what_instances_need() -> None:
     outputs = eks().outputs
     assert outputs["eks_name"] == outputs["name"] == "test-bench"
     assert outputs["endpoint"] == "https://bench.example"

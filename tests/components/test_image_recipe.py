@@ -154,7 +154,7 @@ def test_another_recipe_has_another_digest() -> None:
         ("cn-north-1", "https://s3.cn-north-1.amazonaws.com.cn/amazon-ssm-cn-north-1/latest/debian_"),
     ],
 )
-def test_a_build_machine_gets_the_agent_of_its_region(region: str, want: str) -> None:
+def test_a_build_instance_gets_the_agent_of_its_region(region: str, want: str) -> None:
     text = image_recipe.user_data(region)
     assert text.startswith("#!/bin/sh\nset -eu\n")
     assert f'{want}$(dpkg --print-architecture)/amazon-ssm-agent.deb"\n' in text

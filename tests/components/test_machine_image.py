@@ -85,7 +85,7 @@ def test_an_image_is_encrypted_and_keeps_no_agent() -> None:
     assert recipe["parentImage"] == "ami-00000009"
 
 
-def test_a_build_machine_brings_the_agent_that_commands_it() -> None:
+def test_a_build_instance_brings_the_agent_that_commands_it() -> None:
     started = base64.b64decode(run().one(":ImageRecipe").inputs["userDataBase64"]).decode()
     assert started == image_recipe.user_data("eu-west-1")
 

@@ -148,7 +148,7 @@ def test_image_layers_come_past_the_nat_gateway() -> None:
     assert endpoint["routeTableIds"] == [f"main.private-{zone}-id" for zone in ZONES]
 
 
-def test_machines_can_wait_for_their_way_out() -> None:
+def test_instances_can_wait_for_their_way_out() -> None:
     world = made()
     want = {
         world.one(":VpcEndpoint").urn,

@@ -82,7 +82,7 @@ def test_no_instance_is_ended_by_anything_but_the_runtime_or_a_destroy() -> None
         ({"nodeType": "k8s-services", "minPerGroup": 1}, "10m"),
     ],
 )
-def test_only_machines_that_add_ons_need_are_waited_for(fields: dict[str, Any], want: str) -> None:
+def test_only_instances_that_add_ons_need_are_waited_for(fields: dict[str, Any], want: str) -> None:
     assert run(**fields).one("autoscaling/group:Group").inputs["waitForCapacityTimeout"] == want
 
 
@@ -97,7 +97,7 @@ def test_the_group_has_all_tags_in_order() -> None:
 
 
 @pytest.mark.accept("P23")
-def test_machines_and_disks_say_whose_they_are_and_who_pays() -> None:
+def test_instances_and_disks_say_whose_they_are_and_who_pays() -> None:
     world = run()
     want = {
         "Name": "test-bench.work.eu-west-1a.c5.18xlarge",
@@ -116,7 +116,7 @@ def test_machines_and_disks_say_whose_they_are_and_who_pays() -> None:
 
 
 @pytest.mark.accept("P19")
-def test_workloads_cannot_reach_what_a_machine_started_with() -> None:
+def test_workloads_cannot_reach_what_an_instance_started_with() -> None:
     template = run().one(":LaunchTemplate").inputs
     assert template["metadataOptions"] == {
         "httpEndpoint": "enabled",
@@ -127,7 +127,7 @@ def test_workloads_cannot_reach_what_a_machine_started_with() -> None:
     }
 
 
-def test_a_machine_is_private_and_its_disk_encrypted() -> None:
+def test_an_instance_is_private_and_its_disk_encrypted() -> None:
     template = run(rootVolume={"sizeGib": 200, "iops": 6000, "throughputMib": 500}).one(":LaunchTemplate").inputs
     assert template["networkInterfaces"] == [
         {
@@ -159,11 +159,11 @@ def test_a_machine_is_private_and_its_disk_encrypted() -> None:
 
 
 @pytest.mark.parametrize(("kind", "want"), [("on-demand", None), ("spot", {"marketType": "spot"})])
-def test_spot_machines_are_asked_for_as_such(kind: str, want: dict[str, str] | None) -> None:
+def test_spot_instances_are_asked_for_as_such(kind: str, want: dict[str, str] | None) -> None:
     assert run(capacityType=kind).one(":LaunchTemplate").inputs.get("instanceMarketOptions") == want
 
 
-def test_machines_start_after_what_they_need() -> None:
+def test_instances_start_after_what_they_need() -> None:
     world = run()
     group = world.one("autoscaling/group:Group")
     assert group.waits_for(world.one(":Vpc"))

@@ -85,7 +85,7 @@ def test_logical_names_are_made_of_pool_zone_and_type() -> None:
     }
 
 
-def test_machines_wait_for_their_way_out_their_role_and_the_add_ons() -> None:
+def test_instances_wait_for_their_way_out_their_role_and_the_add_ons() -> None:
     world = run()
     wanted = [
         world.named(":Vpc")["addons"],
@@ -149,7 +149,7 @@ def test_a_pool_without_an_image_is_refused(fields: dict[str, Any], want: str) -
         run(release=None, **fields)
 
 
-def test_machines_have_the_clusters_groups_and_the_pools_own() -> None:
+def test_instances_have_the_clusters_groups_and_the_pools_own() -> None:
     made = templates(run(securityGroupIds=["sg-00000005"]))
     assert all(one["networkInterfaces"][0]["securityGroups"] == ["sg-00000005"] for one in made.values())
     assert {one["iamInstanceProfile"]["arn"] for one in made.values()} == {"arn:aws:mock::InstanceProfile/bench-nodes"}

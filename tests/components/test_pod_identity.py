@@ -28,7 +28,7 @@ def run(eks_name: str | None = "lab", **fields: Any) -> monitor.World:
 
 
 def test_a_role_is_tied_to_one_service_account() -> None:
-    world = run(policies={"machines": POLICY})
+    world = run(policies={"instances": POLICY})
     assert world.one(":PodIdentityAssociation").inputs == {
         "clusterName": "lab",
         "namespace": "ns",
@@ -49,9 +49,9 @@ def test_a_role_is_tied_to_one_service_account() -> None:
 
 
 def test_policies_are_given_before_a_pod_can_ask() -> None:
-    world = run(policies={"machines": POLICY}, managed_policy_arns={"cni": MANAGED})
+    world = run(policies={"instances": POLICY}, managed_policy_arns={"cni": MANAGED})
     inline, managed = world.one(":RolePolicy"), world.one(":RolePolicyAttachment")
-    assert (inline.name, inline.inputs) == ("bench-runtime.machines", {"role": "bench-runtime", "policy": POLICY})
+    assert (inline.name, inline.inputs) == ("bench-runtime.instances", {"role": "bench-runtime", "policy": POLICY})
     assert (managed.name, managed.inputs) == ("bench-runtime.cni", {"role": "bench-runtime", "policyArn": MANAGED})
     association = world.one(":PodIdentityAssociation")
     assert association.waits_for(inline)
@@ -59,7 +59,7 @@ def test_policies_are_given_before_a_pod_can_ask() -> None:
     assert set(world.outputs["ready"]) == {inline.urn, managed.urn, association.urn}
 
 
-@pytest.mark.parametrize("policies", [{}, {"machines": POLICY}])
+@pytest.mark.parametrize("policies", [{}, {"instances": POLICY}])
 def test_outside_eks_there_is_a_role_and_no_tie(policies: dict[str, str]) -> None:
     world = run(None, policies=policies)
     assert not world.of_type(":PodIdentityAssociation")

@@ -11,7 +11,7 @@ _CHUNK = 65536
 
 
 class Relay:
-    """Hands bytes through to a port of this machine."""
+    """Hands bytes through to a port of this computer."""
 
     def __init__(self, port: int) -> None:
         self.delay_seconds = 0.0

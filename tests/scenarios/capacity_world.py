@@ -1,4 +1,4 @@
-"""A simulated cluster on a simulated cloud: machines become nodes, and a replica that scales them."""
+"""A simulated cluster on a simulated cloud: instances become nodes, and a replica that scales them."""
 
 import contextlib
 from functools import partial
@@ -19,7 +19,7 @@ from autoscaler.runtime import process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import SimulatedCloud
 from autoscaler.simulation.cloud.client import SimulatedClient
-from autoscaler.simulation.cloud.model import Group, Machine, Pace
+from autoscaler.simulation.cloud.model import Group, Pace, SimulatedInstance
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.kubelet import Kubelets, Run
 from autoscaler.simulation.scheduler import Scheduler
@@ -48,7 +48,7 @@ class World:
         self.clients: dict[str, SimulatedClient] = {}
         """The clouds of provider accounts, by name: all see the same groups."""
         self.silent: set[str] = set()
-        """Zones whose machines never become nodes."""
+        """Zones whose instances never become nodes."""
         self.run_seconds: float | None = None
         """How long pods run; None: until they are deleted."""
         self._specs: dict[NodeGroupKey, NodeGroupSpec] = {}
@@ -158,27 +158,27 @@ class World:
         return [event for event in self.all(kinds.EVENTS) if event["reason"] == reason]
 
     def desired(self) -> dict[str, int]:
-        """Return the desired capacity of groups that should have machines."""
+        """Return the desired capacity of groups that should have instances."""
         return {str(name): group.desired for name, group in self.cloud.groups.items() if group.desired}
 
-    def _register(self, machine: Machine) -> None:
-        if machine.key.zone in self.silent:
+    def _register(self, instance: SimulatedInstance) -> None:
+        if instance.key.zone in self.silent:
             return
-        spec, kind = self._specs[machine.key], catalogue.bundled()[machine.key.instance_type]
+        spec, kind = self._specs[instance.key], catalogue.bundled()[instance.key.instance_type]
         room = {name: _written(name, amount) for name, amount in kind.allocatable().items()} | self.allocatable
-        name = f"ip-{machine.id}"
+        name = f"ip-{instance.id}"
         taints = [taint.model_dump(mode="json", by_alias=True, exclude_none=True) for taint in spec.taints]
         self.cluster.create(
             kinds.NODES,
             {
                 "metadata": {"name": name, "labels": {**spec.labels, keys.HOSTNAME: name, keys.ARCHITECTURE: "amd64"}},
-                "spec": {"providerID": machine.provider_id, **({"taints": taints} if taints else {})},
+                "spec": {"providerID": instance.provider_id, **({"taints": taints} if taints else {})},
                 "status": {"capacity": room, "allocatable": room},
             },
         )
 
-    def _unregister(self, machine: Machine) -> None:
-        name = f"ip-{machine.id}"
+    def _unregister(self, instance: SimulatedInstance) -> None:
+        name = f"ip-{instance.id}"
         if any(node["metadata"]["name"] == name for node in self.nodes()):
             request = port.Request(method="DELETE", path=kinds.NODES.path(name))
             port.required(self.cluster.server.handle(request, "admin"))

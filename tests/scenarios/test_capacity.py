@@ -1,4 +1,4 @@
-"""Capacity in virtual time: waiting pods become machines, idle machines become nothing."""
+"""Capacity in virtual time: waiting pods become instances, idle instances become nothing."""
 
 import asyncio
 import math
@@ -22,7 +22,7 @@ POOLS = kinds.custom(resources.InstancePool)
 
 @pytest.mark.accept("G7", "P8")
 @simulated
-async def test_a_waiting_pod_brings_a_machine_and_its_end_takes_it_away() -> None:
+async def test_a_waiting_pod_brings_an_instance_and_its_end_takes_it_away() -> None:
     world = World()
     world.add_pool(limits__maxIdleSeconds=600)
     async with runtime(world):
@@ -58,7 +58,7 @@ async def test_a_burst_is_one_plan_and_fills_zones_evenly() -> None:
         zones = Counter(node["metadata"]["labels"][keys.ZONE] for node in world.nodes())
         assert sum(zones.values()) == 12  # three pods fit on each
         assert set(zones.values()) == {4}
-        assert len(world.cloud.machines) == 12  # not one too many was ever started
+        assert len(world.cloud.instances) == 12  # not one too many was ever started
 
 
 @pytest.mark.accept("G9")
@@ -188,15 +188,15 @@ async def test_who_observes_asks_for_nothing() -> None:
 
 
 @simulated
-async def test_a_machine_that_is_lost_is_replaced_if_it_is_needed() -> None:
+async def test_an_instance_that_is_lost_is_replaced_if_it_is_needed() -> None:
     world = World()
     world.add_pool()
     async with runtime(world):
         await asyncio.sleep(5)
         world.add_pod("one")
         await asyncio.sleep(90)
-        (machine,) = world.cloud.machines.values()
-        world.cloud.break_down(machine.id)
+        (instance,) = world.cloud.instances.values()
+        world.cloud.break_down(instance.id)
         await asyncio.sleep(60)
         world.add_pod("two")
         await asyncio.sleep(120)
@@ -221,7 +221,7 @@ async def test_an_outage_of_the_cloud_delays_and_harms_nothing() -> None:
 
 @pytest.mark.accept("P9")
 @simulated
-async def test_machines_are_recorded_under_names_that_are_used_again() -> None:
+async def test_instances_are_recorded_under_names_that_are_used_again() -> None:
     world = World()
     world.add_pool(limits__maxIdleSeconds=60)
     async with runtime(world):
@@ -232,8 +232,8 @@ async def test_machines_are_recorded_under_names_that_are_used_again() -> None:
         assert [each["metadata"]["name"] for each in world.instances()] == [f"workers-00{n}" for n in (1, 2, 3, 4)]
         assert {each["status"]["phase"] for each in world.instances()} == {"Ready"}
         first = world.instances()[0]["status"]
-        machine = world.cloud.machines[first["providerID"].rsplit("/", 1)[-1]]
-        assert first["instanceCreatedAt"] == clock.to_rfc3339(math.ceil(machine.launched_at))
+        instance = world.cloud.instances[first["providerID"].rsplit("/", 1)[-1]]
+        assert first["instanceCreatedAt"] == clock.to_rfc3339(math.ceil(instance.launched_at))
         for number in range(4):
             world.delete_pod(f"p-{number}")
         await asyncio.sleep(180)
@@ -262,13 +262,13 @@ async def test_the_books_say_what_the_clouds_own_record_says() -> None:
         await asyncio.sleep(900)
     assert world.nodes() == []
     counted = sum(each["status"]["months"]["2026-01"]["seconds"] for each in world.instances())
-    lived = sum(machine.seconds(world.cloud.clock.now()) for machine in world.cloud.machines.values())
-    assert abs(counted - lived) <= len(world.cloud.machines)  # whole seconds
+    lived = sum(instance.seconds(world.cloud.clock.now()) for instance in world.cloud.instances.values())
+    assert abs(counted - lived) <= len(world.cloud.instances)  # whole seconds
 
 
 @pytest.mark.accept("P8")
 @simulated
-async def test_a_restart_forgets_neither_lives_nor_how_long_machines_were_idle() -> None:
+async def test_a_restart_forgets_neither_lives_nor_how_long_instances_were_idle() -> None:
     world = World()
     world.add_pool(limits__maxIdleSeconds=600)
     async with runtime(world):
@@ -286,7 +286,7 @@ async def test_a_restart_forgets_neither_lives_nor_how_long_machines_were_idle()
 
 @pytest.mark.accept("G19")
 @simulated
-async def test_a_machine_that_never_becomes_a_node_is_ended_and_another_offering_is_tried() -> None:
+async def test_an_instance_that_never_becomes_a_node_is_ended_and_another_offering_is_tried() -> None:
     world = World()
     world.silent = {"a", "b"}
     world.add_pool(registrationTimeoutSeconds=120)
@@ -319,20 +319,20 @@ async def test_a_node_that_is_lost_and_stays_so_is_replaced_also_at_the_groups_m
 
 
 @simulated
-async def test_a_spot_machine_that_will_be_taken_away_is_drained_before_it_goes() -> None:
+async def test_a_spot_instance_that_will_be_taken_away_is_drained_before_it_goes() -> None:
     world = World()
     world.add_pool()
     async with runtime(world):
         await asyncio.sleep(5)
         world.add_pod("one")
         await asyncio.sleep(90)
-        (machine,) = world.cloud.machines.values()
-        world.cloud.interrupt(machine.id)
+        (instance,) = world.cloud.instances.values()
+        world.cloud.interrupt(instance.id)
         await asyncio.sleep(60)
-        assert "one" not in world.bound()  # evicted a minute before the machine goes
+        assert "one" not in world.bound()  # evicted a minute before the instance goes
         world.add_pod("two")
         await asyncio.sleep(200)
-        assert world.bound()["two"] != f"ip-{machine.id}"
+        assert world.bound()["two"] != f"ip-{instance.id}"
 
 
 @pytest.mark.accept("G12")
@@ -348,15 +348,15 @@ async def test_what_must_not_be_evicted_is_not() -> None:
         spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
         world.cluster.create(kinds.DISRUPTION_BUDGETS, {"metadata": metadata, "spec": spec})
         await asyncio.sleep(90)
-        (machine,) = world.cloud.machines.values()
-        world.cloud.interrupt(machine.id)
+        (instance,) = world.cloud.instances.values()
+        world.cloud.interrupt(instance.id)
         await asyncio.sleep(60)
         assert {"stays", "guarded"} <= set(world.bound())
 
 
 @pytest.mark.accept("G22")
 @simulated
-async def test_idle_machines_of_an_old_template_are_replaced_and_working_ones_wait() -> None:
+async def test_idle_instances_of_an_old_template_are_replaced_and_working_ones_wait() -> None:
     world = World()
     world.add_pool(minimum=1, zones=("a",), limits__maxIdleSeconds=36_000)
     async with runtime(world):
@@ -382,7 +382,7 @@ async def test_idle_machines_of_an_old_template_are_replaced_and_working_ones_wa
 
 
 @simulated
-async def test_a_machine_that_was_recorded_says_at_once_where_it_stands() -> None:
+async def test_an_instance_that_was_recorded_says_at_once_where_it_stands() -> None:
     world = World()
     world.add_pool()
     async with runtime(world):
@@ -407,5 +407,5 @@ async def test_a_group_that_two_accounts_see_grows_once() -> None:
             await asyncio.sleep(5)
             world.add_pod("one")
             await asyncio.sleep(60)
-            assert len(world.cloud.machines) == 1
+            assert len(world.cloud.instances) == 1
     assert not [entry for entry in logged if entry["event"] == "launch_outdated"]  # we know what we wrote

@@ -10,7 +10,7 @@ from autoscaler.api import keys, resources
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
-from autoscaler.simulation.cloud.model import Machine
+from autoscaler.simulation.cloud.model import SimulatedInstance
 from tests import builders
 from tests.autoscaler.capacity.builders import node_affinity
 from tests.autoscaler.kube.cluster import simulated
@@ -24,7 +24,7 @@ DAY = 86_400.0
 
 
 def grown(world: World) -> dict[str, int]:
-    """Return how many machines each pool was asked for."""
+    """Return how many instances each pool was asked for."""
     found: dict[str, int] = {}
     for name, size in world.desired().items():
         pool = name.partition("-")[0]
@@ -43,7 +43,7 @@ def in_scope(world: World, scope: str = "research") -> None:
 
 @pytest.mark.accept("P16")
 @simulated
-async def test_only_pods_that_need_what_a_pool_has_start_machines_in_it() -> None:
+async def test_only_pods_that_need_what_a_pool_has_start_instances_in_it() -> None:
     world = World()
     world.add_pool("plain", zones=("a",))
     world.add_pool("fast", zones=("a",), labels={SPEED: "9"})
@@ -63,7 +63,7 @@ async def test_only_pods_that_need_what_a_pool_has_start_machines_in_it() -> Non
 
 @pytest.mark.accept("P16")
 @simulated
-async def test_of_a_surplus_the_machines_go_first_that_can_do_what_nobody_asks_for() -> None:
+async def test_of_a_surplus_the_instances_go_first_that_can_do_what_nobody_asks_for() -> None:
     world = World()
     world.add_pool("plain", zones=("a",), types=("m5.xlarge", "m6g.xlarge"), limits__maxIdleSeconds=36_000)
     async with runtime(world):
@@ -123,7 +123,7 @@ async def test_what_nodes_really_offer_is_known_to_the_next_leader_although_they
         await asyncio.sleep(5)
         world.add_pod("large", cpu="3")
         await asyncio.sleep(600)
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
         assert "InsufficientResource: cpu (wants 3000, has 2000)" in world.events("NotTriggerScaleUp")[0]["message"]
         (name,) = world.cloud.groups
         world.allocatable = {}
@@ -167,9 +167,9 @@ async def test_a_life_counts_the_work_of_scopes_that_ended_or_was_broken_off_and
         assert second["phase"] == "Ready"
         assert second.get("durationsByScope", {}) == {}
         assert second["registeredAt"] == first["registeredAt"]
-        machine = list(world.cloud.machines.values())[-1]
+        instance = list(world.cloud.instances.values())[-1]
         created = datetime.fromisoformat(second["instanceCreatedAt"])
-        assert created == datetime.fromtimestamp(math.ceil(machine.launched_at), UTC)
+        assert created == datetime.fromtimestamp(math.ceil(instance.launched_at), UTC)
         assert second["instanceCreatedAt"] != first["instanceCreatedAt"]
 
 
@@ -191,56 +191,56 @@ async def over_midnight() -> None:
         world.run_seconds = 1800
         world.add_pod("later", cpu="3920m")  # over midnight
         await asyncio.sleep(2 * 3600)
-    (machine,) = world.cloud.machines.values()
-    assert machine.ended_at is not None
+    (instance,) = world.cloud.instances.values()
+    assert instance.ended_at is not None
     midnight = datetime(2028, 3, 1, tzinfo=UTC).timestamp()
     months = record(world)["months"]
-    assert abs(months["2028-02"]["seconds"] - (midnight - machine.launched_at)) <= 1
-    assert abs(months["2028-03"]["seconds"] - (machine.ended_at - midnight)) <= 1
+    assert abs(months["2028-02"]["seconds"] - (midnight - instance.launched_at)) <= 1
+    assert abs(months["2028-03"]["seconds"] - (instance.ended_at - midnight)) <= 1
     worked = {month: used["scopes"] for month, used in months.items()}
     assert sum(each["research"] for each in worked.values()) == 3600 + 1800
     assert 890 < worked["2028-03"]["research"] < 910
     assert set(worked["2028-02"]) == set(worked["2028-03"]) == {"research"}
 
 
-def assert_ended(world: World, machine: Machine) -> None:
-    """Assert that the books know the end of a machine, to the second, from its group."""
-    (said,) = [each["status"] for each in world.instances() if each["status"]["providerID"] == machine.provider_id]
+def assert_ended(world: World, instance: SimulatedInstance) -> None:
+    """Assert that the books know the end of an instance, to the second, from its group."""
+    (said,) = [each["status"] for each in world.instances() if each["status"]["providerID"] == instance.provider_id]
     assert [each["reason"] for each in said["conditions"]] == ["ScalingActivity"]
-    assert abs(said["months"]["2026-01"]["seconds"] - machine.seconds(world.cloud.clock.now())) <= 1
+    assert abs(said["months"]["2026-01"]["seconds"] - instance.seconds(world.cloud.clock.now())) <= 1
 
 
 @simulated
-async def test_the_end_of_a_machine_that_the_provider_took_is_known_from_its_group() -> None:
+async def test_the_end_of_an_instance_that_the_provider_took_is_known_from_its_group() -> None:
     world = World()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
     async with runtime(world):
         world.add_pod("one", cpu="3")
         await asyncio.sleep(1000)
-        (machine,) = world.cloud.machines.values()
-        world.cloud.break_down(machine.id)  # without a word of when
+        (instance,) = world.cloud.instances.values()
+        world.cloud.break_down(instance.id)  # without a word of when
         await asyncio.sleep(200)
-        assert_ended(world, machine)
+        assert_ended(world, instance)
 
 
 @simulated
-async def test_a_machine_that_ended_while_nobody_watched_and_was_forgotten_is_charged_until_its_end() -> None:
+async def test_an_instance_that_ended_while_nobody_watched_and_was_forgotten_is_charged_until_its_end() -> None:
     world = World()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
     async with runtime(world):
         world.add_pod("one", cpu="3")
         await asyncio.sleep(1000)
     await asyncio.sleep(1800)
-    (machine,) = world.cloud.machines.values()
-    world.cloud.break_down(machine.id)
+    (instance,) = world.cloud.instances.values()
+    world.cloud.break_down(instance.id)
     await asyncio.sleep(3 * 3600)  # the provider remembers for an hour
     async with runtime(world, "b"):
         await asyncio.sleep(120)
-        assert_ended(world, machine)
+        assert_ended(world, instance)
 
 
 @simulated
-async def test_the_last_machine_of_a_pool_that_ended_while_nobody_watched_is_closed_soon() -> None:
+async def test_the_last_instance_of_a_pool_that_ended_while_nobody_watched_is_closed_soon() -> None:
     world = World()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
     async with runtime(world):
@@ -248,8 +248,8 @@ async def test_the_last_machine_of_a_pool_that_ended_while_nobody_watched_is_clo
         await asyncio.sleep(1000)
         world.delete_pod("one")
         await asyncio.sleep(60)
-    (machine,), (group,) = world.cloud.machines.values(), world.cloud.groups.values()
-    world.cloud.terminate(group, machine.id, decrement=True)
+    (instance,), (group,) = world.cloud.instances.values(), world.cloud.groups.values()
+    world.cloud.terminate(group, instance.id, decrement=True)
     await asyncio.sleep(3 * 3600)
     async with runtime(world, "b"):
         await asyncio.sleep(30)
@@ -267,7 +267,7 @@ def test_a_kill_at_any_write_to_the_books_neither_loses_nor_doubles_anything() -
 
 
 async def keep_books(*, at: int, is_after: bool) -> int:
-    """Run pods on machines that come and go, and compare the books with what the cloud and the pods say."""
+    """Run pods on instances that come and go, and compare the books with what the cloud and the pods say."""
     world = World()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=20)
     in_scope(world)
@@ -280,7 +280,7 @@ async def keep_books(*, at: int, is_after: bool) -> int:
             await asyncio.sleep(170)
             world.add_pod("two", cpu="3920m")
             await asyncio.sleep(300)
-    lives = [(machine.launched_at, machine.ended_at or 0.0) for machine in world.cloud.machines.values()]
+    lives = [(instance.launched_at, instance.ended_at or 0.0) for instance in world.cloud.instances.values()]
     months = [each["status"]["months"]["2026-01"] for each in world.instances()]
     where = f"killed {'after' if is_after else 'before'} write {at}"
     want = sum(math.floor(ended) - math.ceil(began) for began, ended in lives)  # whole seconds
@@ -293,7 +293,7 @@ async def keep_books(*, at: int, is_after: bool) -> int:
 
 @pytest.mark.accept("P21")
 @simulated
-async def test_a_machine_of_which_nobody_wrote_anything_down_is_found_and_used() -> None:
+async def test_an_instance_of_which_nobody_wrote_anything_down_is_found_and_used() -> None:
     world = World()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=600)
     async with runtime(world):
@@ -305,6 +305,6 @@ async def test_a_machine_of_which_nobody_wrote_anything_down_is_found_and_used()
     await asyncio.sleep(120)
     async with runtime(world, "b"):
         await asyncio.sleep(60)
-        (machine,) = world.cloud.machines.values()
-        assert record(world)["providerID"] == machine.provider_id
+        (instance,) = world.cloud.instances.values()
+        assert record(world)["providerID"] == instance.provider_id
         assert set(world.bound()) == {"one"}

@@ -45,7 +45,7 @@ class Hostile(World):
         self.patch(kinds.NODES, node, {"status": {"conditions": [condition]}}, "status")
 
     def add_twin(self, name: str, *, is_ready: bool) -> None:
-        """Make a Node that says it is on the machine of the only one there is; nothing can run on it."""
+        """Make a Node that says it is on the instance of the only one there is; nothing can run on it."""
         (node,) = [each for each in self.nodes() if each["metadata"]["name"].startswith("ip-")]
         taints = [{"key": "ghost", "effect": "NoSchedule"}]
         self.cluster.create(
@@ -87,7 +87,7 @@ def writes(world: World) -> Counter[str]:
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
-def test_work_is_safe_whatever_other_nodes_say_they_are_on_its_machine(*, is_ready: bool) -> None:
+def test_work_is_safe_whatever_other_nodes_say_they_are_on_its_instance(*, is_ready: bool) -> None:
     async def scenario() -> None:
         world = Hostile()
         world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
@@ -101,13 +101,13 @@ def test_work_is_safe_whatever_other_nodes_say_they_are_on_its_machine(*, is_rea
             assert world.bound() == want
             world.delete_pod("one")
             await asyncio.sleep(300)
-            assert world.desired() == {}  # and the machine goes when it is idle all the same
+            assert world.desired() == {}  # and the instance goes when it is idle all the same
 
     virtual_time.run(scenario())
 
 
 @simulated
-async def test_a_machine_whose_node_somebody_deleted_has_its_time_and_its_offering_is_not_blamed() -> None:
+async def test_an_instance_whose_node_somebody_deleted_has_its_time_and_its_offering_is_not_blamed() -> None:
     world = Hostile()
     world.add_pool(zones=("a",), registrationTimeoutSeconds=300)
     async with runtime(world):
@@ -126,7 +126,7 @@ async def test_a_machine_whose_node_somebody_deleted_has_its_time_and_its_offeri
 
 
 @simulated
-async def test_machines_whose_nodes_were_all_deleted_do_not_stay_for_ever() -> None:
+async def test_instances_whose_nodes_were_all_deleted_do_not_stay_for_ever() -> None:
     world = Hostile()
     world.add_pool(zones=("a",))
     async with runtime(world):
@@ -157,7 +157,7 @@ async def test_an_idle_node_goes_though_somebody_takes_our_mark_off() -> None:
 
 
 @simulated
-async def test_a_node_that_was_away_for_a_moment_does_not_make_machines_seem_slow() -> None:
+async def test_a_node_that_was_away_for_a_moment_does_not_make_instances_seem_slow() -> None:
     world = Hostile()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
     limits = {"targetLatencySeconds": 4000}
@@ -245,7 +245,7 @@ async def test_a_group_whose_maximum_was_set_below_its_size_is_not_read_again_wi
 
 
 @simulated
-async def test_machines_of_an_account_that_cannot_be_used_for_a_while_stay_in_the_books() -> None:
+async def test_instances_of_an_account_that_cannot_be_used_for_a_while_stay_in_the_books() -> None:
     world = Hostile()
     world.add_pool(zones=("a",))
     far = add_account(world, "far", pool="remote")

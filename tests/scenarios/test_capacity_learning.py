@@ -12,7 +12,7 @@ from tests.scenarios.capacity_world import NAMESPACE, World, runtime
 
 @pytest.mark.accept("G21")
 @simulated
-async def test_machines_that_offer_less_than_they_should_are_learned_from_and_never_run_away() -> None:
+async def test_instances_that_offer_less_than_they_should_are_learned_from_and_never_run_away() -> None:
     world = World()
     world.allocatable = {"cpu": "2"}
     world.add_pool(zones=("a",))
@@ -20,25 +20,25 @@ async def test_machines_that_offer_less_than_they_should_are_learned_from_and_ne
         await asyncio.sleep(5)
         world.add_pod("large", cpu="3")
         await asyncio.sleep(3600)
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
         assert "InsufficientResource: cpu (wants 3000, has 2000)" in world.events("NotTriggerScaleUp")[0]["message"]
 
 
 @pytest.mark.accept("G21")
 @simulated
-async def test_machines_that_refuse_a_pod_for_reasons_nobody_knows_are_given_up_after_two() -> None:
+async def test_instances_that_refuse_a_pod_for_reasons_nobody_knows_are_given_up_after_two() -> None:
     world = World(schedules=False)
     world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
     async with runtime(world):
         await asyncio.sleep(5)
         world.add_pod("unwanted")
         await asyncio.sleep(3600)
-        assert len(world.cloud.machines) == 2
+        assert len(world.cloud.instances) == 2
         assert "Missed" in world.events("NotTriggerScaleUp")[0]["message"]
 
 
 @simulated
-async def test_a_scheduler_that_is_only_slow_brings_no_machine_too_many() -> None:
+async def test_a_scheduler_that_is_only_slow_brings_no_instance_too_many() -> None:
     world = World(schedules=False)
     world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
     async with runtime(world):
@@ -52,7 +52,7 @@ async def test_a_scheduler_that_is_only_slow_brings_no_machine_too_many() -> Non
         for number in range(24):
             bind(world, f"p-{number:02d}", nodes[number % 8])
             await asyncio.sleep(10)
-        assert len(world.cloud.machines) == 8
+        assert len(world.cloud.instances) == 8
 
 
 def bind(world: World, pod: str, node: str) -> None:

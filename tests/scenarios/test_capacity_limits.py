@@ -64,7 +64,7 @@ async def test_a_budget_that_is_reached_starts_nothing_more_and_ends_no_work() -
 
 @pytest.mark.accept("P8")
 @simulated
-async def test_idle_machines_beyond_a_lowered_limit_go_at_once() -> None:
+async def test_idle_instances_beyond_a_lowered_limit_go_at_once() -> None:
     world = World()
     world.add_pool(limits__maxIdleSeconds=36_000)
     async with runtime(world):

@@ -87,7 +87,7 @@ async def test_an_offering_that_fails_again_is_left_alone_for_longer_and_one_tha
 
 @pytest.mark.accept("G15")
 @simulated
-async def test_a_machine_that_comes_after_its_group_was_given_up_is_kept_and_used() -> None:
+async def test_an_instance_that_comes_after_its_group_was_given_up_is_kept_and_used() -> None:
     world = World()
     world.add_pool(zones=("a", "b"), limits__maxIdleSeconds=600)
     here = {keys.ZONE: "a"}
@@ -105,8 +105,8 @@ async def test_a_machine_that_comes_after_its_group_was_given_up_is_kept_and_use
         await asyncio.sleep(60)
         assert set(world.bound()) == {"one"}
         assert world.desired() == {A: 1}
-        (machine,) = world.cloud.machines.values()
-        assert machine.counts
+        (instance,) = world.cloud.instances.values()
+        assert instance.counts
         world.delete_pod("one")
         await asyncio.sleep(700)
         assert world.nodes() == []  # and it goes like any other
@@ -128,7 +128,7 @@ async def test_a_size_that_somebody_changed_meanwhile_is_read_before_it_is_writt
         assert told == sorted(told)
         assert told[-1] == 6
         assert len(world.bound()) == 4
-        assert len(world.cloud.machines) == 6
+        assert len(world.cloud.instances) == 6
 
 
 @pytest.mark.accept("G15")
@@ -164,11 +164,11 @@ async def test_an_account_that_is_throttled_slows_no_other_and_recovers() -> Non
         assert world.desired() == {A: 1}
         await asyncio.sleep(600)
         assert set(world.bound()) == {"near"}
-        assert not far.machines
+        assert not far.instances
         far.faults.clear()
         await asyncio.sleep(120)
         assert set(world.bound()) == {"near", "far"}
-        assert (len(far.machines), len(world.cloud.machines)) == (1, 1)
+        assert (len(far.instances), len(world.cloud.instances)) == (1, 1)
 
 
 @pytest.mark.accept("G16")
@@ -188,7 +188,7 @@ async def test_nothing_is_decided_while_the_groups_cannot_be_read_again() -> Non
         world.cloud.faults.clear()
         await asyncio.sleep(120)
         assert set(world.bound()) == {"one", "two"}
-        assert len(world.cloud.machines) == 2
+        assert len(world.cloud.instances) == 2
 
 
 # Devices that come late
@@ -216,14 +216,14 @@ async def test_a_ready_node_whose_gpu_has_not_appeared_is_waited_for_and_used() 
         ask_for_gpu(world)
         await asyncio.sleep(240)
         (node,) = world.nodes()
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
         room = {**node["status"]["allocatable"], keys.GPU_RESOURCE: "1"}
         changes = {"status": {"allocatable": room, "capacity": room}}
         world.patch(kinds.NODES, node["metadata"]["name"], changes, "status")
         await asyncio.sleep(60)
         assert set(world.bound()) == {"train"}
         await asyncio.sleep(600)
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
 
 
 @pytest.mark.accept("G20")
@@ -234,9 +234,9 @@ async def test_a_gpu_that_never_appears_is_not_waited_for_for_ever() -> None:
         await asyncio.sleep(5)
         ask_for_gpu(world)
         await asyncio.sleep(300)
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
         await asyncio.sleep(200)
-        assert len(world.cloud.machines) == 2
+        assert len(world.cloud.instances) == 2
 
 
 # Limits and balance

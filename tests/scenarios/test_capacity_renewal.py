@@ -1,4 +1,4 @@
-"""Machines of an old launch template, in virtual time: working ones are replaced, and no pod is without a place."""
+"""Instances of an old launch template, in virtual time: working ones are replaced, and no pod is without a place."""
 
 import asyncio
 import contextlib
@@ -32,9 +32,9 @@ def renew(world: World, template: cloud.Template = NEW) -> None:
 
 
 def old(world: World) -> set[str]:
-    """Return the nodes whose machines are not of their group's template."""
+    """Return the nodes whose instances are not of their group's template."""
     groups, said = world.cloud.groups, world.cloud.templates
-    there = [one for one in world.cloud.machines.values() if one.counts and one.group in groups]
+    there = [one for one in world.cloud.instances.values() if one.counts and one.group in groups]
     return {f"ip-{one.id}" for one in there if said[one.template] != said[groups[one.group].template]}
 
 
@@ -69,7 +69,7 @@ def logged() -> Iterator[Callable[[str], list[Body]]]:
 
 @pytest.mark.accept("G22")
 @simulated
-async def test_working_machines_are_replaced_one_by_one_and_each_only_when_another_is_ready() -> None:
+async def test_working_instances_are_replaced_one_by_one_and_each_only_when_another_is_ready() -> None:
     world = World()
     world.add_pool(zones=("a", "b"), minimum=2, maximum=5, limits__maxIdleSeconds=0)
     service = Service(world, "web")
@@ -86,7 +86,7 @@ async def test_working_machines_are_replaced_one_by_one_and_each_only_when_anoth
             assert len(drains) <= 1  # one group in a pool, one node in a group
             assert sum(world.desired().values()) <= 5
             ready = {node["metadata"]["name"] for node in world.nodes()} - old(world)
-            assert not drains or ready, "nothing is drained before another machine is ready"
+            assert not drains or ready, "nothing is drained before another instance is ready"
             assert len(service.running()) >= 3 or not drains
 
         await watch(900, look)
@@ -95,17 +95,17 @@ async def test_working_machines_are_replaced_one_by_one_and_each_only_when_anoth
         assert not began & set(service.running().values())
         assert world.desired() == {"workers-a-m5.xlarge": 2, "workers-b-m5.xlarge": 2}
         assert drained(world) == {}
-        assert len(world.cloud.machines) == 8  # not one too many was ever started
+        assert len(world.cloud.instances) == 8  # not one too many was ever started
 
 
 @pytest.mark.accept("G22")
 @pytest.mark.parametrize("seconds", [2.5, 6, 17, 40])
-def test_a_group_never_has_more_than_one_machine_more_however_often_the_runtime_is_restarted(seconds: float) -> None:
+def test_a_group_never_has_more_than_one_instance_more_however_often_the_runtime_is_restarted(seconds: float) -> None:
     virtual_time.run(restart_every(seconds))
 
 
 async def restart_every(seconds: float) -> None:
-    """Renew a group under a disruption budget, with many runtimes after each other; it has three machines at most."""
+    """Renew a group under a disruption budget, with many runtimes after each other; it has three instances at most."""
     world = World()
     world.add_pool(zones=("a",), minimum=2, maximum=9, limits__maxIdleSeconds=0)
     service = Service(world, "web", cpu="1500m")
@@ -138,7 +138,7 @@ async def restart_every(seconds: float) -> None:
 def test_a_kill_at_any_write_of_a_renewal_ends_as_if_nobody_had_been_killed() -> None:
     """One renewal, killed just before and just after each write to a node, a pod or a group; another takes over."""
     writes = virtual_time.run(renewal(at=0, after=False))
-    assert writes == 4  # one machine more, the mark, the eviction, the end: nothing is marked and spared again
+    assert writes == 4  # one instance more, the mark, the eviction, the end: nothing is marked and spared again
     for at in range(1, writes + 1):
         for after in (False, True):
             virtual_time.run(renewal(at=at, after=after))
@@ -163,7 +163,7 @@ async def renewal(*, at: int, after: bool) -> int:
     assert sizes <= {1, 2}, where
     assert old(world) == set(), where
     assert world.desired() == {"workers-a-m5.xlarge": 1}, where
-    assert (len(world.cloud.machines), len(service.running())) == (2, 1), where
+    assert (len(world.cloud.instances), len(service.running())) == (2, 1), where
     return death.writes
 
 
@@ -297,7 +297,7 @@ async def test_a_ceiling_that_holds_it_back_is_told_and_nothing_is_drained() -> 
         assert service.running() == before
         assert conditions(world)["UpToDate"] == (
             "Outdated",
-            "2 of 2 machines are of an older launch template; held by: the cluster's 2 nodes",
+            "2 of 2 instances are of an older launch template; held by: the cluster's 2 nodes",
         )
     async with runtime(world, "b", ceilings=Ceilings(nodes=3)):
         await asyncio.sleep(900)

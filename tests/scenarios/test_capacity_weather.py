@@ -1,4 +1,4 @@
-"""Bad days in virtual time: many spot machines are taken at once, and a provider whose clock is not ours."""
+"""Bad days in virtual time: many spot instances are taken at once, and a provider whose clock is not ours."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ async def test_a_storm_of_interruptions_moves_all_work_and_leaves_nothing_behind
         await asyncio.sleep(5)
         service.start(30)
         await asyncio.sleep(120)
-        first = set(world.cloud.machines)
+        first = set(world.cloud.instances)
         assert len(first) == 30
-        for machine in first:
-            world.cloud.interrupt(machine)
+        for instance in first:
+            world.cloud.interrupt(instance)
         await asyncio.sleep(300)
         running = service.running()
         assert len(running) == 30
-        assert not {f"ip-{machine}" for machine in first} & set(running.values())
+        assert not {f"ip-{instance}" for instance in first} & set(running.values())
         assert sum(world.desired().values()) == 30
-        assert len(world.cloud.machines) == 60  # one for one
+        assert len(world.cloud.instances) == 60  # one for one
         await asyncio.sleep(600)
         assert len(world.nodes()) == 30
 
@@ -88,7 +88,7 @@ async def test_an_answer_that_nobody_foresaw_is_told_and_asked_for_seldom() -> N
 
 
 @simulated
-async def test_a_control_plane_that_loses_sight_of_most_nodes_ends_none_of_their_machines() -> None:
+async def test_a_control_plane_that_loses_sight_of_most_nodes_ends_none_of_their_instances() -> None:
     world = World()
     world.add_pool()
     async with runtime(world):
@@ -96,15 +96,15 @@ async def test_a_control_plane_that_loses_sight_of_most_nodes_ends_none_of_their
         for number in range(10):
             world.add_pod(f"p-{number}", cpu="3")
         await asyncio.sleep(100)
-        first = sorted(world.cloud.machines)
+        first = sorted(world.cloud.instances)
         for node in world.nodes()[:6]:
             world.kubelets.fail(node["metadata"]["name"])
         await asyncio.sleep(3600)
-        assert not [machine for machine in first if world.cloud.machines[machine].is_over]
+        assert not [instance for instance in first if world.cloud.instances[instance].is_over]
         for node in world.nodes()[:4]:
             world.kubelets.recover(node["metadata"]["name"])
         await asyncio.sleep(1200)
-        assert len([machine for machine in first if world.cloud.machines[machine].is_over]) == 2
+        assert len([instance for instance in first if world.cloud.instances[instance].is_over]) == 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ def skewed_world(ahead_seconds: float) -> World:
 
 
 async def live_and_go(world: World) -> None:
-    """Let machines come, work, fail to join, and go."""
+    """Let instances come, work, fail to join, and go."""
     world.add_pool(limits__maxIdleSeconds=300, registrationTimeoutSeconds=120)
     async with runtime(world):
         await asyncio.sleep(5)
@@ -136,12 +136,12 @@ async def live_and_go(world: World) -> None:
         await asyncio.sleep(100)
         assert len(world.bound()) == 6
         await asyncio.sleep(3600)
-        assert len(world.cloud.machines) == 6  # nobody was taken for one that never joined, or for lost
+        assert len(world.cloud.instances) == 6  # nobody was taken for one that never joined, or for lost
         assert len(world.bound()) == 6
         world.silent = {"a", "b", "c"}
         world.add_pod("lost", cpu="3")
         await asyncio.sleep(30)
-        assert len(world.cloud.machines) == 7
+        assert len(world.cloud.instances) == 7
         world.silent = set()
         await asyncio.sleep(1800)
         assert "lost" in world.bound()  # the one that did not join was given up in bounded time
@@ -153,15 +153,15 @@ async def live_and_go(world: World) -> None:
 
 
 @pytest.mark.parametrize("ahead_seconds", [-600.0, -45.0, 45.0, 600.0])
-def test_a_provider_whose_clock_is_wrong_costs_no_machine_and_no_work(ahead_seconds: float) -> None:
+def test_a_provider_whose_clock_is_wrong_costs_no_instance_and_no_work(ahead_seconds: float) -> None:
     async def run() -> None:
         world = skewed_world(ahead_seconds)
         await live_and_go(world)
-        lived = sum(machine.seconds(world.cloud.clock.now()) for machine in world.cloud.machines.values())
+        lived = sum(instance.seconds(world.cloud.clock.now()) for instance in world.cloud.instances.values())
         months = [usage for each in world.instances() for usage in each["status"]["months"].values()]
         counted = sum(usage["seconds"] for usage in months)
         assert all(usage["seconds"] >= 0 for usage in months)
-        assert abs(counted - lived) <= len(world.cloud.machines) * (1 + abs(ahead_seconds))
+        assert abs(counted - lived) <= len(world.cloud.instances) * (1 + abs(ahead_seconds))
         assert not [pod for pod in world.all(kinds.PODS) if pod["status"]["phase"] == "Failed"]
 
     virtual_time.run(run())

@@ -84,7 +84,7 @@ async def test_a_job_from_zero_goes_to_one_zone_when_all_its_nodes_are_there() -
         assert gated(world) == set()
         assert selected(world) == dict.fromkeys(want, "a")
         assert zones(world) == {"a": 6}
-        assert len(world.cloud.machines) == 2
+        assert len(world.cloud.instances) == 2
 
 
 @pytest.mark.accept("G10")
@@ -173,7 +173,7 @@ async def test_a_runtime_that_is_killed_half_way_leaves_a_job_that_the_next_one_
 def test_a_kill_at_any_write_to_a_pod_ends_as_if_nobody_had_been_killed() -> None:
     """Two jobs, killed just before and just after each of their pods is opened; a second replica takes over."""
     want, writes = _story(at=0, after=False)
-    assert want == {"first": {"a": 6}, "second": {"a": 6}, "machines": 4}
+    assert want == {"first": {"a": 6}, "second": {"a": 6}, "instances": 4}
     assert writes == 12
     for at in range(1, writes + 1):
         for after in (False, True):
@@ -211,7 +211,7 @@ def _story(*, at: int, after: bool) -> tuple[Body, int]:
             await asyncio.sleep(180)
             assert gated(world) == set()
         found = {name: dict(zones(world, name)) for name in ("first", "second")}
-        return {**found, "machines": len(world.cloud.machines)}, mortal.writes
+        return {**found, "instances": len(world.cloud.instances)}, mortal.writes
 
     return virtual_time.run(act())
 
@@ -266,7 +266,7 @@ async def test_room_that_is_there_is_used_and_pods_of_low_priority_get_nothing_e
         await asyncio.sleep(60)
         assert len(world.nodes()) == 3
         told = {event["involvedObject"]["name"]: event["message"] for event in world.events(NOT_TRIGGERED)}
-        assert "no machine is started for priority -100, below -10" in told["huge-0"]
+        assert "no instance is started for priority -100, below -10" in told["huge-0"]
 
 
 @simulated
@@ -286,7 +286,7 @@ async def test_pods_that_could_not_be_opened_are_tried_again() -> None:
 
 
 @simulated
-async def test_a_job_whose_pods_have_machines_of_their_own_goes_to_one_zone_too() -> None:
+async def test_a_job_whose_pods_have_instances_of_their_own_goes_to_one_zone_too() -> None:
     world = World()
     free = {"key": keys.RESERVED_FOR, "value": keys.RESERVED_FOR_NONE, "effect": "NoSchedule"}
     world.add_pool(ephemeral=True, taints=(free,), limits__maxIdleSeconds=3600)
@@ -296,7 +296,7 @@ async def test_a_job_whose_pods_have_machines_of_their_own_goes_to_one_zone_too(
         add_members(world, add_job(world), *range(4))
         await asyncio.sleep(180)
         assert zones(world) == {"b": 4}
-        assert len(set(world.bound().values())) == len(world.cloud.machines) == 4
+        assert len(set(world.bound().values())) == len(world.cloud.instances) == 4
 
 
 @simulated
@@ -311,7 +311,7 @@ async def test_other_pods_beside_a_job_are_planned_as_ever() -> None:
         await asyncio.sleep(120)
         assert len(world.bound()) == 18
         assert len(zones(world)) == 1
-        assert len(world.cloud.machines) <= 7
+        assert len(world.cloud.instances) <= 7
 
 
 @pytest.mark.accept("G10")
@@ -328,4 +328,4 @@ async def test_pods_that_want_one_another_in_one_zone_get_it_without_a_gate() ->
             world.add_pod(f"ring-{number}", labels={"app": "ring"}, affinity=together)
         await asyncio.sleep(180)
         assert zones(world, "ring") == {"b": 6}
-        assert len(world.cloud.machines) == 2
+        assert len(world.cloud.instances) == 2

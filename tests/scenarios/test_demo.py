@@ -59,16 +59,16 @@ def test_all_jobs_are_done_and_all_that_was_started_goes() -> None:
     (jobs,) = (each for each in record.waits if each.work == "compile")
     assert len(jobs.waits) == 24
     assert all(wait.began_at is not None for wait in jobs.waits)
-    workers = [one for one in record.machines if one.key.pool == "workers"]
+    workers = [one for one in record.instances if one.key.pool == "workers"]
     assert workers
     assert all(one.ended_at is not None for one in workers)
     assert len(told) == play.PROGRESS_STEPS
-    assert max(each.machines for each in told) > told[-1].machines == 3  # one services node in each zone
+    assert max(each.instances for each in told) > told[-1].instances == 3  # one services node in each zone
 
 
 def test_the_zone_that_has_none_is_passed_by() -> None:
     record, _ = morning()
-    assert "eu-west-1a" not in {one.key.zone for one in record.machines if one.key.pool == "workers"}
+    assert "eu-west-1a" not in {one.key.zone for one in record.instances if one.key.pool == "workers"}
     (shortage,) = (one for one in episodes(record) if one.kind is Kind.SHORTAGE)
     assert "zone eu-west-1a passed by" in shortage.what
 
@@ -77,7 +77,7 @@ def test_the_budget_of_the_month_holds_what_came_too_late() -> None:
     record, _ = morning()
     (pods,) = (each for each in record.waits if each.work == "training")
     assert pods.scope == "research"
-    assert not [one for one in record.machines if one.key.pool == "gpu"]
+    assert not [one for one in record.instances if one.key.pool == "gpu"]
     assert [wait.began_at for wait in pods.waits] == [None] * 3
     limit = next(one for one in episodes(record) if one.kind is Kind.LIMIT)
     assert limit.why == "99.9 h used and 0.0 h expected, of 100.0 h a month"
@@ -94,7 +94,7 @@ def test_the_report_tells_all_of_it() -> None:
 def test_the_same_trace_gives_the_same_day() -> None:
     begins = trace.parse({**MORNING, "lasts": "10m"})
     first, second = (play.play(site(), begins, lambda _: None) for _ in range(2))
-    assert first.machines
+    assert first.instances
     assert first == second
 
 

@@ -1,4 +1,4 @@
-"""Ephemeral pools in virtual time: every machine serves one pod, and then it goes."""
+"""Ephemeral pools in virtual time: every instance serves one pod, and then it goes."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ class Served(World):
         self.done: set[str] = set()
         """The names of pods that ended well."""
         self.most = 0
-        """The most machines that there ever were at once."""
+        """The most instances that there ever were at once."""
         self.cluster.server.store.collection(kinds.PODS).listeners.append(self._note)
         self.cluster.server.store.collection(kinds.NODES).listeners.append(self._count)
         self.add_pool(ephemeral=True, taints=(FREE,), **{"zones": ("a",), **pool})
@@ -71,26 +71,26 @@ class Served(World):
 
 @pytest.mark.accept("P15")
 @simulated
-async def test_ten_pods_get_ten_machines_one_each_and_all_of_them_go_afterwards() -> None:
+async def test_ten_pods_get_ten_instances_one_each_and_all_of_them_go_afterwards() -> None:
     world = Served(limits__maxIdleSeconds=3600)
     async with runtime(world):
         await asyncio.sleep(5)
         for number in range(10):
             world.add_pod(f"p-{number}", cpu="100m")
         await asyncio.sleep(60)
-        assert len(world.cloud.machines) == 10
+        assert len(world.cloud.instances) == 10
         assert len(set(world.bound().values())) == 10
         assert sorted(world.kept_for()) == sorted(world.uid(f"p-{number}") for number in range(10))
         await asyncio.sleep(240)
         assert len(world.done) == 10
         assert (world.nodes(), world.desired()) == ([], {})
-        assert len(world.cloud.machines) == 10  # not one too many was ever started
+        assert len(world.cloud.instances) == 10  # not one too many was ever started
         assert {len(pods) for pods in world.served.values()} == {1}
 
 
 @pytest.mark.accept("P15")
 @simulated
-async def test_pods_that_race_for_one_machine_get_one_each_though_the_group_is_at_its_minimum() -> None:
+async def test_pods_that_race_for_one_instance_get_one_each_though_the_group_is_at_its_minimum() -> None:
     world = Served(minimum=1, maximum=1)
     async with runtime(world):
         await asyncio.sleep(60)
@@ -103,13 +103,13 @@ async def test_pods_that_race_for_one_machine_get_one_each_though_the_group_is_a
         await asyncio.sleep(1200)
         assert len(world.done) == 4
         assert {len(pods) for pods in world.served.values()} == {1}
-        assert len(world.cloud.machines) == 5  # the last one waits
+        assert len(world.cloud.instances) == 5  # the last one waits
         assert (world.most, world.desired()) == (1, {"workers-a-m5.xlarge": 1})
         assert world.kept_for() == [keys.RESERVED_FOR_NONE]
 
 
 @simulated
-async def test_limits_hold_while_machines_are_spent_and_replaced() -> None:
+async def test_limits_hold_while_instances_are_spent_and_replaced() -> None:
     world = Served(limits__maxActiveInstances=2)
     async with runtime(world):
         for number in range(7):
@@ -119,11 +119,11 @@ async def test_limits_hold_while_machines_are_spent_and_replaced() -> None:
         await asyncio.sleep(2400)
         assert len(world.done) == 7
         assert world.most == 2
-        assert len(world.cloud.machines) == 7
+        assert len(world.cloud.instances) == 7
 
 
 @simulated
-async def test_a_machine_whose_pod_vanished_before_it_came_is_free_again() -> None:
+async def test_an_instance_whose_pod_vanished_before_it_came_is_free_again() -> None:
     world = Served(schedules=False, minimum=1)
     async with runtime(world):
         await asyncio.sleep(60)
@@ -136,11 +136,11 @@ async def test_a_machine_whose_pod_vanished_before_it_came_is_free_again() -> No
         world.add_pod("two")
         await asyncio.sleep(2)
         assert world.kept_for() == [world.uid("two")]
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
 
 
 @simulated
-async def test_a_machine_whose_pod_went_elsewhere_is_free_again() -> None:
+async def test_an_instance_whose_pod_went_elsewhere_is_free_again() -> None:
     world = Served(schedules=False, minimum=1)
     world.cluster.create(kinds.NODES, {"metadata": {"name": "static"}, "status": {}})
     async with runtime(world):
@@ -151,11 +151,11 @@ async def test_a_machine_whose_pod_went_elsewhere_is_free_again() -> None:
         world.bind("one", "static")
         await asyncio.sleep(2)
         assert keys.RESERVED_FOR_NONE in world.kept_for()
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
 
 
 @simulated
-async def test_a_machine_that_a_pod_had_for_a_moment_only_is_spent() -> None:
+async def test_an_instance_that_a_pod_had_for_a_moment_only_is_spent() -> None:
     world = Served(schedules=False, minimum=1)
     async with runtime(world):
         await asyncio.sleep(60)
@@ -171,7 +171,7 @@ async def test_a_machine_that_a_pod_had_for_a_moment_only_is_spent() -> None:
 
 
 @simulated
-async def test_a_machine_whose_pod_vanished_while_nobody_watched_is_spent() -> None:
+async def test_an_instance_whose_pod_vanished_while_nobody_watched_is_spent() -> None:
     world = Served(schedules=False, minimum=1)
     async with runtime(world):
         await asyncio.sleep(60)
@@ -186,7 +186,7 @@ async def test_a_machine_whose_pod_vanished_while_nobody_watched_is_spent() -> N
 
 
 @simulated
-async def test_a_pod_that_could_not_be_let_on_keeps_its_machine_and_gets_no_other() -> None:
+async def test_a_pod_that_could_not_be_let_on_keeps_its_instance_and_gets_no_other() -> None:
     world = Served(minimum=1)
     async with runtime(world):
         await asyncio.sleep(60)
@@ -199,11 +199,11 @@ async def test_a_pod_that_could_not_be_let_on_keeps_its_machine_and_gets_no_othe
         world.cluster.faults.clear()
         await asyncio.sleep(10)
         assert world.bound().keys() == {"one"}
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
 
 
 @simulated
-async def test_a_machine_that_a_pod_took_by_naming_it_is_spent_afterwards() -> None:
+async def test_an_instance_that_a_pod_took_by_naming_it_is_spent_afterwards() -> None:
     world = Served(minimum=1)
     async with runtime(world):
         await asyncio.sleep(60)
@@ -218,7 +218,7 @@ async def test_a_machine_that_a_pod_took_by_naming_it_is_spent_afterwards() -> N
 
 
 @simulated
-async def test_what_runs_on_every_node_uses_no_machine_up() -> None:
+async def test_what_runs_on_every_node_uses_no_instance_up() -> None:
     world = Served(minimum=1, run_seconds=None)
     async with runtime(world):
         await asyncio.sleep(60)
@@ -231,11 +231,11 @@ async def test_what_runs_on_every_node_uses_no_machine_up() -> None:
         world.add_pod("work")
         await asyncio.sleep(30)
         assert world.bound()["work"] == node["metadata"]["name"]
-        assert len(world.cloud.machines) == 1
+        assert len(world.cloud.instances) == 1
 
 
 @simulated
-async def test_what_runs_on_every_node_keeps_no_machine_that_is_spent() -> None:
+async def test_what_runs_on_every_node_keeps_no_instance_that_is_spent() -> None:
     world = Served(minimum=1, run_seconds=None)
     async with runtime(world):
         await asyncio.sleep(60)
@@ -267,13 +267,13 @@ async def test_what_pods_tolerated_before_is_left_as_it_was() -> None:
 
 
 @simulated
-async def test_machines_that_refuse_the_pod_they_are_kept_for_are_given_up_after_two() -> None:
+async def test_instances_that_refuse_the_pod_they_are_kept_for_are_given_up_after_two() -> None:
     world = Served(schedules=False, limits__maxIdleSeconds=36_000)
     async with runtime(world):
         await asyncio.sleep(5)
         world.add_pod("unwanted")
         await asyncio.sleep(3600)
-        assert len(world.cloud.machines) == 2
+        assert len(world.cloud.instances) == 2
         assert "Missed" in world.events("NotTriggerScaleUp")[-1]["message"]
 
 
@@ -291,7 +291,7 @@ class Telling(Mortal):
 
 
 @pytest.mark.accept("P15")
-def test_a_kill_at_any_write_leaves_one_pod_to_each_machine() -> None:
+def test_a_kill_at_any_write_leaves_one_pod_to_each_instance() -> None:
     """One scenario, killed just before and just after each write to a node or pod; a second replica takes over."""
     want, paths = _story(at=0, after=False)
     kills = [at for at, path in enumerate(paths, start=1) if "/nodes/" in path or "/pods/" in path]
@@ -302,7 +302,7 @@ def test_a_kill_at_any_write_leaves_one_pod_to_each_machine() -> None:
 
 
 def _story(*, at: int, after: bool) -> tuple[dict[str, Any], list[str]]:
-    """Serve pods with one machine that waits and others that do not; delete a pod; return the end and the writes."""
+    """Serve pods with one instance that waits and others that do not; delete a pod; return the end and the writes."""
 
     async def act() -> tuple[dict[str, Any], list[str]]:
         world = Served(minimum=1, maximum=3, run_seconds=30.0)

@@ -91,7 +91,7 @@ async def test_a_pool_waits_for_a_jobs_pod_and_then_goes() -> None:
         world.add_pod("late", cpu="3")
         await asyncio.sleep(3600)
         assert set(world.bound()) == {"sums-1", "bare"}  # nobody was killed
-        assert len(world.cloud.machines) == 1  # and nothing launched
+        assert len(world.cloud.instances) == 1  # and nothing launched
         assert "the pool is being removed" in world.events("NotTriggerScaleUp")[-1]["message"]
         assert world.draining()["reason"] == "DrainOverdue"
         [warning] = world.events("DrainOverdue")
@@ -159,18 +159,18 @@ async def test_nothing_is_launched_for_a_pool_that_leaves_and_minimums_are_not_r
         await asyncio.sleep(20)
         world.add_pod("waits")
         await asyncio.sleep(2)
-        launched = len(world.cloud.machines)
+        launched = len(world.cloud.instances)
         world.delete(POOLS, "workers")
         await asyncio.sleep(2)
-        assert "1 machine still starting" in world.draining()["message"] or launched > 1
+        assert "1 instance still starting" in world.draining()["message"] or launched > 1
         await asyncio.sleep(600)
-        assert len(world.cloud.machines) == launched
+        assert len(world.cloud.instances) == launched
         assert world.pool() is None
         assert "waits" not in world.bound()
 
 
 @simulated
-async def test_machines_at_the_minimum_stay_empty_and_marked_until_their_group_goes() -> None:
+async def test_instances_at_the_minimum_stay_empty_and_marked_until_their_group_goes() -> None:
     world = Stack()
     world.add_pool(minimum=1, zones=("a",))
     async with runtime(world):
@@ -182,8 +182,8 @@ async def test_machines_at_the_minimum_stay_empty_and_marked_until_their_group_g
         records = world.instances()
         assert [each["status"]["phase"] for each in records] == ["Draining"]
         used = records[0]["status"]["providerID"]
-        machine = next(iter(world.cloud.machines.values()))
-        assert used == machine.provider_id
+        instance = next(iter(world.cloud.instances.values()))
+        assert used == instance.provider_id
         world.add_pool(zones=())
         await asyncio.sleep(60)
         assert world.marks() == []  # a pool of that name is there again, and stays
@@ -246,13 +246,13 @@ async def test_the_whole_stack_leaves_when_its_work_is_done_and_takes_everything
         assert {"web-1", "sums-1"} <= set(world.bound())
         world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
         await asyncio.sleep(16)  # it is looked at every fifteen seconds
-        launched = len(world.cloud.machines)
+        launched = len(world.cloud.instances)
         world.add_pod("late", cpu="3")
         await asyncio.sleep(600)
         assert world.drain_object() is not None
         assert world.draining()["reason"] == "WorkRunning"
         assert "web-1" in world.bound()  # the job may need it, and it has no other place
-        assert len(world.cloud.machines) == launched
+        assert len(world.cloud.instances) == launched
         world.send_status("sums-1", "Succeeded")
         await asyncio.sleep(90)
         assert "web-1" in world.bound()  # its budget held it
@@ -266,7 +266,7 @@ async def test_the_whole_stack_leaves_when_its_work_is_done_and_takes_everything
         assert world.pool("more") is None
         assert world.finalizers() == []
         assert world.marks() == []
-        assert len(world.cloud.machines) == launched
+        assert len(world.cloud.instances) == launched
 
 
 @simulated

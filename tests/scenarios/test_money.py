@@ -23,7 +23,7 @@ HOUR = 3600
 
 
 def priced(**hourly: float) -> Prices:
-    """Prices of on-demand machines; `m5_xlarge` stands for m5.xlarge."""
+    """Prices of on-demand instances; `m5_xlarge` stands for m5.xlarge."""
     return Prices(hourly_micros={(name.replace("_", "."), OD): int(price * MICROS) for name, price in hourly.items()})
 
 
@@ -38,7 +38,7 @@ def standing(world: World) -> dict[str, str]:
 
 @pytest.mark.accept("P22")
 @simulated
-async def test_a_limit_of_money_stops_launches_spares_work_and_lets_idle_machines_go() -> None:
+async def test_a_limit_of_money_stops_launches_spares_work_and_lets_idle_instances_go() -> None:
     world = World()
     world.add_pool(limits__maxIdleSeconds=10 * HOUR, limits__targetMaxCostPerMonth=8)
     prices = priced(m5_xlarge=1)
@@ -61,9 +61,9 @@ async def test_a_limit_of_money_stops_launches_spares_work_and_lets_idle_machine
         await asyncio.sleep(HOUR)
         assert world.bound() == {name: node for name, node in working.items() if name != "works-2"}
         assert "PoolCostPerMonth 8.00 of pool workers" in world.events("NotTriggerScaleUp")[-1]["message"]
-        assert len(world.cloud.machines) == 3
+        assert len(world.cloud.instances) == 3
         told = float(pool(world)["status"]["costThisMonth"])
-        billed = ledger.cost_micros(world.cloud.machines.values(), prices, world.cloud.clock.now()) / MICROS
+        billed = ledger.cost_micros(world.cloud.instances.values(), prices, world.cloud.clock.now()) / MICROS
         assert abs(told - billed) < 0.2  # the status is written once a minute
 
 
@@ -107,7 +107,7 @@ async def test_the_cheaper_of_two_types_that_fit_is_chosen_and_the_fuller_one_wi
         async with runtime(world, prices=priced(m5_xlarge=0.21, m5_2xlarge=0.2), policy=policy):
             world.add_pod("one", cpu="3")
             await asyncio.sleep(120)
-            assert [machine.key.instance_type for machine in world.cloud.machines.values()] == [want]
+            assert [instance.key.instance_type for instance in world.cloud.instances.values()] == [want]
 
 
 @pytest.mark.accept("P22")
@@ -119,7 +119,7 @@ async def test_what_has_no_price_is_not_started_under_a_limit_of_money_and_says_
         world.add_pod("one", cpu="3")
         world.add_pod("huge", cpu="60")
         await asyncio.sleep(120)
-        assert [machine.key.instance_type for machine in world.cloud.machines.values()] == ["m5.2xlarge"]
+        assert [instance.key.instance_type for instance in world.cloud.instances.values()] == ["m5.2xlarge"]
         told = world.events("NotTriggerScaleUp")[-1]["message"]
         assert "targetMaxCostPerMonth is 100 and m5.xlarge on-demand has no price: add it to the stack's prices" in told
 
@@ -131,11 +131,11 @@ async def test_without_any_price_nothing_is_started_under_a_limit_of_money() -> 
     async with runtime(world):
         world.add_pod("one")
         await asyncio.sleep(120)
-        assert not world.cloud.machines
+        assert not world.cloud.instances
         assert "m5.xlarge on-demand has no price" in world.events("NotTriggerScaleUp")[-1]["message"]
         world.add_pool("free")
         await asyncio.sleep(120)
-        assert [machine.key.pool for machine in world.cloud.machines.values()] == ["free"]
+        assert [instance.key.pool for instance in world.cloud.instances.values()] == ["free"]
         assert "costThisMonth" not in pool(world, "free")["status"]
 
 

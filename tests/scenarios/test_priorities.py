@@ -31,11 +31,11 @@ def site(**best: Any) -> World:
 
 
 def used(world: World) -> list[str]:
-    return [machine.key.pool for machine in world.cloud.machines.values()]
+    return [instance.key.pool for instance in world.cloud.instances.values()]
 
 
 async def fill(world: World, name: str) -> None:
-    """Add pods that fill a machine each."""
+    """Add pods that fill an instance each."""
     for number in range(PODS):
         world.add_pod(f"{name}-{number}", cpu="3")
     await asyncio.sleep(120)

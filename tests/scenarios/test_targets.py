@@ -1,4 +1,4 @@
-"""Target latencies and budgets of scopes in virtual time: fewer machines where waiting is allowed, never too few."""
+"""Target latencies and budgets of scopes in virtual time: fewer instances where waiting is allowed, never too few."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ RUN_SECONDS = 300
 
 
 async def world_with_scope(*pools: dict[str, Any]) -> World:
-    """A world with a scope `research`, which namespace `team` is in, and pools of one zone and at most 30 machines."""
+    """A world with a scope `research`, which namespace `team` is in, and pools of one zone and at most 30 instances."""
     world = World()
     for number, entry in enumerate(pools):
         world.add_pool(entry["name"], zones=("a",), maximum=entry.pop("maximum", 30), limits__maxIdleSeconds=120)
@@ -38,7 +38,7 @@ def owners(world: World) -> list[dict[str, Any]]:
 
 
 def add_jobs(world: World, count: int, prefix: str = "job") -> None:
-    """Add pods of a Job that have a machine each to themselves."""
+    """Add pods of a Job that have an instance each to themselves."""
     for number in range(count):
         world.add_pod(f"{prefix}-{number:02d}", cpu="3", namespace="team", owners=owners(world))
 
@@ -50,19 +50,19 @@ def in_phase(world: World, *phases: str) -> int:
 
 @pytest.mark.accept("P11")
 @simulated
-async def test_all_pods_begin_within_the_target_on_a_fraction_of_the_machines() -> None:
+async def test_all_pods_begin_within_the_target_on_a_fraction_of_the_instances() -> None:
     world = await world_with_scope({"name": "workers", "limits": {"targetLatencySeconds": 1320}})
     async with runtime(world):
         add_jobs(world, 12)
         await asyncio.sleep(60)
-        assert len(world.cloud.machines) == 4  # 600 s a pod while nobody knows better: three pods a place
+        assert len(world.cloud.instances) == 4  # 600 s a pod while nobody knows better: three pods a place
         held = [event for event in world.events("NotTriggerScaleUp") if "WithinTargetLatency" in event["message"]]
         assert len(held) == 8
         await asyncio.sleep(1320 - 60)
         assert in_phase(world, "Pending") == 0
         await asyncio.sleep(RUN_SECONDS)
         assert in_phase(world, "Pending", "Running") == 0
-        assert len(world.cloud.machines) == 4
+        assert len(world.cloud.instances) == 4
 
 
 @pytest.mark.accept("P11")
@@ -99,7 +99,7 @@ async def test_a_scopes_budget_stops_what_would_pass_it_ends_no_work_and_begins_
     async with runtime(world):
         add_jobs(world, 40)
         await asyncio.sleep(10)
-        assert len(world.cloud.machines) == limit // (600 + 120)  # a life: a pod, and the time that it may be idle
+        assert len(world.cloud.instances) == limit // (600 + 120)  # a life: a pod, and the time that it may be idle
         await asyncio.sleep(2 * 3600)
         assert in_phase(world, "Pending", "Running") == 0  # those that were started went on until all was done
         assert world.nodes() == []
@@ -129,8 +129,8 @@ async def test_a_pool_that_has_used_its_budget_takes_no_more_work_and_ends_none(
         assert in_phase(world, "Running", "Failed") == 0
         assert world.nodes() == []
         used = sum(each["status"]["months"]["2026-01"]["seconds"] for each in world.instances())
-        machines = len(world.cloud.machines)
-        assert limit <= used <= limit + machines * (RUN_SECONDS + 60)
+        instances = len(world.cloud.instances)
+        assert limit <= used <= limit + instances * (RUN_SECONDS + 60)
         await asyncio.sleep(3600 + 120)  # another month
         assert in_phase(world, "Pending") < left
         assert all(keys.REMOVING not in str(node["spec"].get("taints")) for node in world.nodes())

@@ -52,7 +52,7 @@ def test_a_failed_download_says_what_to_do_and_leaves_nothing(environment: dict[
     assert [path.name for path in (tmp_path / "cache" / "tools").iterdir()] == ["debian-prometheus.lock"]
 
 
-def test_a_machine_whose_lists_do_not_know_the_package_gets_lists_of_its_own(
+def test_a_computer_whose_lists_do_not_know_the_package_gets_lists_of_its_own(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     knows = 'case "$*" in *lists*) ;; *) echo "Unable to locate" >&2; exit 100;; esac\n'

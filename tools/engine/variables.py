@@ -13,7 +13,7 @@ from tools.engine import layout
 FOREIGN_PREFIXES: Final = ("PULUMI_", "AWS_")
 # Without bytecode every start of the program would compile the SDKs anew, which takes seconds.
 FOREIGN: Final = frozenset({"KUBECONFIG", "PYTHONDONTWRITEBYTECODE"})
-PASSPHRASE: Final = "local"  # noqa: S105 - guards nothing: the state is on this machine, beside what it describes
+PASSPHRASE: Final = "local"  # noqa: S105 - guards nothing: the state is on this computer, beside what it describes
 
 
 def of_run(files: layout.Layout, surroundings: Mapping[str, str], inherited: Mapping[str, str]) -> dict[str, str]:

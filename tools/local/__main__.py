@@ -1,4 +1,4 @@
-"""A real control plane on this machine: etcd, Kubernetes, KWOK nodes, and moto in the place of AWS."""
+"""A real control plane on this computer: etcd, Kubernetes, KWOK nodes, and moto in the place of AWS."""
 
 import argparse
 import logging

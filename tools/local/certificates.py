@@ -92,7 +92,7 @@ def _write_authority(pki: Pki, name: str) -> _Authority:
 
 
 def _write_leaf(pki: Pki, name: str, authority: _Authority, subject: Subject) -> None:
-    """Write a certificate for a client, or, with addresses in it, for the servers on this machine."""
+    """Write a certificate for a client, or, with addresses in it, for the servers on this computer."""
     key = ec.generate_private_key(ec.SECP256R1())
     is_server = name == "server"
     purpose = ExtendedKeyUsageOID.SERVER_AUTH if is_server else ExtendedKeyUsageOID.CLIENT_AUTH

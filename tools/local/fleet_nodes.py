@@ -57,7 +57,7 @@ class InstanceType:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A machine of a group, running or about to."""
+    """An instance of a group, running or about to."""
 
     identifier: str
     group: Group
@@ -159,7 +159,7 @@ def reserved_cpu_millis(cores: int) -> int:
 
 
 def max_pods(kind: InstanceType) -> int:
-    """Return EKS's limit: the addresses of the VPC CNI, at most 110, or 250 on large machines."""
+    """Return EKS's limit: the addresses of the VPC CNI, at most 110, or 250 on large instances."""
     addresses = kind.network_interfaces * (kind.addresses_per_interface - 1) + 2
     return min(addresses, 250 if kind.cores > 30 else 110)
 

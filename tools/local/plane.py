@@ -40,7 +40,7 @@ class PortTakenError(PlaneError):
 
 
 class Plane:
-    """A control plane on this machine. Use `Plane.start`, or `Plane.attach` for one that runs already."""
+    """A control plane on this computer. Use `Plane.start`, or `Plane.attach` for one that runs already."""
 
     def __init__(self, blueprint: components.Blueprint, entry: leftovers.Entry, environment: Mapping[str, str]) -> None:
         self.blueprint = blueprint

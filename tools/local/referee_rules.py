@@ -169,7 +169,7 @@ def victims(group: Group, watched: Watched, *, now: float, pending_seconds: floa
 
 
 def shortage(instance_type: str, zone: str) -> str:
-    """Say what EC2 says of a zone without machines."""
+    """Say what EC2 says of a zone without instances."""
     return (
         f"We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested ({zone})."
         " Our system will be working on provisioning additional capacity. Launching EC2 instance failed."

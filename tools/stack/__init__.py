@@ -1,1 +1,1 @@
-"""The stack on this machine: the real engine brings it up on a plane, and the runtime runs as its Deployment says."""
+"""The stack on this computer: the real engine brings it up on a plane, and the runtime runs as its Deployment says."""

@@ -1,4 +1,4 @@
-"""The stack on this machine: the real Pulumi engine, on the plane that `python -m tools.local up` started."""
+"""The stack on this computer: the real Pulumi engine, on the plane that `python -m tools.local up` started."""
 
 import argparse
 import signal

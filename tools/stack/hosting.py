@@ -1,4 +1,4 @@
-"""A Deployment's container as a command on this machine. Pure: the same command and environment, paths rewritten.
+"""A Deployment's container as a command on this computer. Pure: the same command and environment, paths rewritten.
 
 What a kubelet adds is added here: the API server's address, the files of the ServiceAccount, the downward fields. What
 cannot be honoured on a host (an unknown field, a Secret's value) is an error, not silently left out.
@@ -18,12 +18,12 @@ NAMESPACE_FILE: Final = "namespace"
 
 
 class HostingError(Exception):
-    """The Deployment asks for something that this machine cannot give it."""
+    """The Deployment asks for something that this computer cannot give it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """The machine in a kubelet's place."""
+    """The computer in a kubelet's place."""
 
     pod_name: str
     directory: Path
@@ -68,12 +68,12 @@ def command(deployment: Mapping[str, Any], host: Host) -> Command:
 
 def _environment(container: Mapping[str, Any], *, namespace: str, host: Host) -> dict[str, str]:
     if container.get("envFrom"):
-        raise HostingError("envFrom cannot be honoured on this machine; give the stack plain values")
+        raise HostingError("envFrom cannot be honoured on this computer; give the stack plain values")
     fields = {
         "metadata.name": host.pod_name,
         "metadata.namespace": namespace,
         "status.podIP": "127.0.0.1",
-        "spec.nodeName": "this-machine",
+        "spec.nodeName": "this-computer",
     }
     return {one["name"]: _value(one, fields) for one in container.get("env", ())}
 
@@ -85,7 +85,7 @@ def _value(variable: Mapping[str, Any], fields: Mapping[str, str]) -> str:
         return value
     field = source.get("fieldRef", {}).get("fieldPath")
     if field not in fields:
-        raise HostingError(f"{variable['name']}: {source} cannot be honoured on this machine")
+        raise HostingError(f"{variable['name']}: {source} cannot be honoured on this computer")
     return fields[field]
 
 

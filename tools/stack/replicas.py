@@ -1,4 +1,4 @@
-"""The runtime's replicas on this machine, started exactly as the Deployment in the cluster says, as its own account."""
+"""The runtime's replicas on this computer, started as the Deployment in the cluster says, as its own account."""
 
 import time
 import urllib.request

@@ -107,11 +107,11 @@ def is_intact(built: Path) -> bool:
 
 
 def host_platform() -> str:
-    """Return this machine as Go names it, such as `linux/amd64`."""
-    machine = platform.machine().lower()
-    if machine not in _GO_ARCHITECTURES:
-        raise RuntimeError(f"cannot build for {machine}: only {', '.join(sorted(set(_GO_ARCHITECTURES.values())))}")
-    return f"{sys.platform}/{_GO_ARCHITECTURES[machine]}"
+    """Return this computer as Go names it, such as `linux/amd64`."""
+    processor = platform.machine().lower()
+    if processor not in _GO_ARCHITECTURES:
+        raise RuntimeError(f"cannot build for {processor}: only {', '.join(sorted(set(_GO_ARCHITECTURES.values())))}")
+    return f"{sys.platform}/{_GO_ARCHITECTURES[processor]}"
 
 
 def refusal(output: str, wanted_version: str) -> str | None:

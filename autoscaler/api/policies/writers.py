@@ -28,7 +28,7 @@ def policies(runtime: str) -> tuple[ValidatingPolicy, ...]:
             operation=Operation.DELETE,
             plural="instances",
             message=f"only the runtime ({runtime}) deletes Instances, which are its account of what was used: to have"
-            " a machine removed, drain its node; to delete the account all the same, first delete the"
+            " an instance removed, drain its node; to delete the account all the same, first delete the"
             f" ValidatingAdmissionPolicyBinding {_name(Operation.DELETE, 'instances')}",
         ),
     )

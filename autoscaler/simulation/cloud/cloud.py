@@ -1,8 +1,8 @@
 """Auto Scaling groups with AWS's rules, as its documentation tells them, in virtual time.
 
 Desired stays within the bounds. A launch takes time, may meet an obstacle and is tried again. Lowering desired ends
-machines that are not protected, and protection holds from being in service on. Ending a machine by name asks nobody
-for protection. It must not know who uses it: what becomes of a machine in a cluster is for its listeners.
+instances that are not protected, and protection holds from being in service on. Ending an instance by name asks nobody
+for protection. It must not know who uses it: what becomes of an instance in a cluster is for its listeners.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from autoscaler import backoff, clock
 from autoscaler.api.node_groups import NodeGroups, NodeGroupSpec
 from autoscaler.cloud import port
 from autoscaler.simulation.cloud import client, faults, news
-from autoscaler.simulation.cloud.model import INITIAL_TEMPLATE, Group, Machine, Obstacle, Pace
+from autoscaler.simulation.cloud.model import INITIAL_TEMPLATE, Group, Obstacle, Pace, SimulatedInstance
 
 CLUSTER: Final = "simulated"
 FORGOTTEN_SECONDS: Final = 3600.0
@@ -26,7 +26,7 @@ ALL_PROTECTED: Final = (
     "Could not scale to desired capacity because all remaining instances are protected from scale-in."
 )
 
-Listener = Callable[[Machine], None]
+Listener = Callable[[SimulatedInstance], None]
 
 
 class SimulatedCloud:
@@ -39,14 +39,14 @@ class SimulatedCloud:
         self.faults = faults.Faults()
         self.news = news.News()
         self.groups: dict[port.GroupName, Group] = {}
-        self.machines: dict[port.InstanceId, Machine] = {}
+        self.instances: dict[port.InstanceId, SimulatedInstance] = {}
         """All that ever lived, in the order of their launch: the record to compare accounts with."""
         self.templates: dict[port.TemplateRef, port.Template] = {}
         self.obstacles: list[Obstacle] = []
         self.on_in_service: list[Listener] = []
-        """Told of each machine that is in service: now its kubelet may register a node."""
+        """Told of each instance that is in service: now its kubelet may register a node."""
         self.on_gone: list[Listener] = []
-        """Told of each machine that is gone."""
+        """Told of each instance that is gone."""
         self._numbers = itertools.count(1)
         self._activity_numbers = itertools.count(1)
 
@@ -84,11 +84,11 @@ class SimulatedCloud:
         return group
 
     def remove(self, name: port.GroupName) -> None:
-        """Delete a group by force, and its machines with it."""
+        """Delete a group by force, and its instances with it."""
         group = self.groups[name]
         group.desired = group.minimum = 0
-        for machine in group.members:
-            self._end(machine, USER_INITIATED)
+        for instance in group.members:
+            self._end(instance, USER_INITIATED)
         self._stop_launching(group)
         del self.groups[name]
 
@@ -104,7 +104,7 @@ class SimulatedCloud:
         self._settle(group)
 
     def retemplate(self, name: port.GroupName, template: port.Template) -> None:
-        """Give a group a new version of its launch template; the machines that run stay as they are."""
+        """Give a group a new version of its launch template; the instances that run stay as they are."""
         group = self.groups[name]
         group.template = replace(group.template, version=str(int(group.template.version) + 1))
         self.templates[group.template] = template
@@ -124,14 +124,14 @@ class SimulatedCloud:
     def interrupt(self, instance: port.InstanceId) -> None:
         """Announce that a spot instance is taken away, and do it."""
         self.news.tell(port.SpotInterruption(instance=instance, at=self.clock.now()))
-        self._later(self.pace.spot_notice_seconds, lambda: self._take(self.machines[instance]))
+        self._later(self.pace.spot_notice_seconds, lambda: self._take(self.instances[instance]))
 
     def recommend_rebalance(self, instance: port.InstanceId) -> None:
         self.news.tell(port.RebalanceRecommendation(instance=instance, at=self.clock.now()))
 
     def break_down(self, instance: port.InstanceId) -> None:
-        """Take a machine away without a word before."""
-        self._take(self.machines[instance])
+        """Take an instance away without a word before."""
+        self._take(self.instances[instance])
 
     # What AWS does when asked
 
@@ -149,8 +149,8 @@ class SimulatedCloud:
         self._settle(group)
 
     def terminate(self, group: Group, instance: port.InstanceId, *, decrement: bool) -> None:
-        machine = group.machines.get(instance)
-        if machine is None:
+        member = group.instances.get(instance)
+        if member is None:
             raise port.CloudError(
                 port.Reason.NOT_FOUND, f"{group.name} has no instance {instance}: it may be gone already; read it again"
             )
@@ -160,18 +160,20 @@ class SimulatedCloud:
                 f"ending {instance} would leave {group.name} with less than {group.minimum}: let it be replaced",
                 bounds=port.Bounds(asked=group.desired - 1, minimum=group.minimum, maximum=group.maximum),
             )
-        if not machine.counts:
+        if not member.counts:
             return
         group.desired -= 1 if decrement else 0
-        self._end(machine, USER_INITIATED)
+        self._end(member, USER_INITIATED)
         self._settle(group)
 
     def describe(self, instances: Iterable[port.InstanceId]) -> dict[port.InstanceId, port.Life]:
         """Return lives, but of those that ended long ago."""
         horizon = self.clock.now() - FORGOTTEN_SECONDS
-        found = (self.machines[one] for one in instances if one in self.machines)
+        found = (self.instances[one] for one in instances if one in self.instances)
         return {
-            machine.id: machine.as_life() for machine in found if machine.ended_at is None or machine.ended_at > horizon
+            instance.id: instance.as_life()
+            for instance in found
+            if instance.ended_at is None or instance.ended_at > horizon
         }
 
     # What groups do by themselves
@@ -187,12 +189,12 @@ class SimulatedCloud:
     def _shrink(self, group: Group, surplus: int) -> None:
         """End what is not protected, the oldest first; protection begins with being in service."""
         victims = [
-            machine
-            for machine in group.members
-            if machine.is_listed and (machine.lifecycle is port.Lifecycle.PENDING or not machine.is_protected)
+            instance
+            for instance in group.members
+            if instance.is_listed and (instance.lifecycle is port.Lifecycle.PENDING or not instance.is_protected)
         ][:surplus]
-        for machine in victims:
-            self._end(machine, USER_INITIATED)
+        for instance in victims:
+            self._end(instance, USER_INITIATED)
         if len(victims) < surplus:
             self._record(
                 group, port.ActivityKind.TERMINATE, port.ActivityStatus.FAILED, message=ALL_PROTECTED, instance=None
@@ -238,7 +240,7 @@ class SimulatedCloud:
         self._launch_later(group, retries.pause(group.failed_attempts))
 
     def _start(self, group: Group) -> None:
-        machine = Machine(
+        instance = SimulatedInstance(
             id=port.InstanceId(f"i-{next(self._numbers):017x}"),
             group=group.name,
             key=group.spec.key,
@@ -248,47 +250,49 @@ class SimulatedCloud:
             is_protected=group.is_protecting,
             is_listed=group.late_seconds is None,
         )
-        group.machines[machine.id] = self.machines[machine.id] = machine
-        self._record(group, port.ActivityKind.LAUNCH, port.ActivityStatus.UNDER_WAY, message="", instance=machine.id)
+        group.instances[instance.id] = self.instances[instance.id] = instance
+        self._record(group, port.ActivityKind.LAUNCH, port.ActivityStatus.UNDER_WAY, message="", instance=instance.id)
         seconds = self.pace.pending_seconds if group.late_seconds is None else group.late_seconds
-        self._later(seconds, lambda: self._serve(group, machine))
+        self._later(seconds, lambda: self._serve(group, instance))
 
-    def _serve(self, group: Group, machine: Machine) -> None:
-        if machine.lifecycle is not port.Lifecycle.PENDING:
+    def _serve(self, group: Group, instance: SimulatedInstance) -> None:
+        if instance.lifecycle is not port.Lifecycle.PENDING:
             return
-        machine.lifecycle, machine.is_listed = port.Lifecycle.IN_SERVICE, True
-        self._close(group, machine.id)
-        self.news.tell(port.MembersChanged(group=group.name, at=self.clock.now(), instance=machine.id))
+        instance.lifecycle, instance.is_listed = port.Lifecycle.IN_SERVICE, True
+        self._close(group, instance.id)
+        self.news.tell(port.MembersChanged(group=group.name, at=self.clock.now(), instance=instance.id))
         for listener in self.on_in_service:
-            listener(machine)
+            listener(instance)
         self._settle(group)
 
-    def _take(self, machine: Machine) -> None:
-        """End a machine on the provider's own account; its group replaces it."""
-        if not machine.counts:
+    def _take(self, instance: SimulatedInstance) -> None:
+        """End an instance on the provider's own account; its group replaces it."""
+        if not instance.counts:
             return
-        machine.is_end_told = False
-        self._end(machine, SPOT_TERMINATION)
-        if machine.group in self.groups:
-            self._settle(self.groups[machine.group])
+        instance.is_end_told = False
+        self._end(instance, SPOT_TERMINATION)
+        if instance.group in self.groups:
+            self._settle(self.groups[instance.group])
 
-    def _end(self, machine: Machine, reason: str) -> None:
+    def _end(self, instance: SimulatedInstance, reason: str) -> None:
         now = self.clock.now()
-        machine.lifecycle, machine.is_listed = port.Lifecycle.LEAVING, True
-        machine.ended_at, machine.end_reason = now, reason
-        group = self.groups[machine.group]
-        self._close(group, machine.id)
-        self._record(group, port.ActivityKind.TERMINATE, port.ActivityStatus.UNDER_WAY, message="", instance=machine.id)
-        self.news.tell(port.StateChange(instance=machine.id, at=now, state="shutting-down"))
-        self._later(self.pace.terminate_seconds, lambda: self._gone(group, machine))
+        instance.lifecycle, instance.is_listed = port.Lifecycle.LEAVING, True
+        instance.ended_at, instance.end_reason = now, reason
+        group = self.groups[instance.group]
+        self._close(group, instance.id)
+        self._record(
+            group, port.ActivityKind.TERMINATE, port.ActivityStatus.UNDER_WAY, message="", instance=instance.id
+        )
+        self.news.tell(port.StateChange(instance=instance.id, at=now, state="shutting-down"))
+        self._later(self.pace.terminate_seconds, lambda: self._gone(group, instance))
 
-    def _gone(self, group: Group, machine: Machine) -> None:
-        machine.is_over = True
-        group.machines.pop(machine.id, None)
-        self._close(group, machine.id)
-        self.news.tell(port.StateChange(instance=machine.id, at=self.clock.now(), state="terminated"))
+    def _gone(self, group: Group, instance: SimulatedInstance) -> None:
+        instance.is_over = True
+        group.instances.pop(instance.id, None)
+        self._close(group, instance.id)
+        self.news.tell(port.StateChange(instance=instance.id, at=self.clock.now(), state="terminated"))
         for listener in self.on_gone:
-            listener(machine)
+            listener(instance)
 
     def _record(
         self,
@@ -315,7 +319,7 @@ class SimulatedCloud:
         )
 
     def _close(self, group: Group, instance: port.InstanceId) -> None:
-        """End the activities of a machine that are under way."""
+        """End the activities of an instance that are under way."""
         group.activities[:] = [
             replace(one, status=port.ActivityStatus.SUCCESSFUL, ended_at=self.clock.now())
             if one.instance == instance and one.status is port.ActivityStatus.UNDER_WAY

@@ -3,21 +3,21 @@
 from collections.abc import Iterable, Mapping
 
 from autoscaler.cloud import prices
-from autoscaler.simulation.cloud.model import Machine
+from autoscaler.simulation.cloud.model import SimulatedInstance
 
 
-def seconds_by_pool(machines: Iterable[Machine], now: float) -> Mapping[str, float]:
-    """Return how long the machines of each pool have lived, from launch to the order to end."""
+def seconds_by_pool(instances: Iterable[SimulatedInstance], now: float) -> Mapping[str, float]:
+    """Return how long the instances of each pool have lived, from launch to the order to end."""
     total: dict[str, float] = {}
-    for machine in machines:
-        total[machine.key.pool] = total.get(machine.key.pool, 0.0) + machine.seconds(now)
+    for instance in instances:
+        total[instance.key.pool] = total.get(instance.key.pool, 0.0) + instance.seconds(now)
     return dict(sorted(total.items()))
 
 
-def cost_micros(machines: Iterable[Machine], given: prices.Prices, now: float) -> int:
-    """Return what all machines with a price have cost, each by the begun second."""
+def cost_micros(instances: Iterable[SimulatedInstance], given: prices.Prices, now: float) -> int:
+    """Return what all instances with a price have cost, each by the begun second."""
     costs = (
-        given.cost_micros(machine.key.instance_type, machine.capacity_type, seconds=-int(-machine.seconds(now) // 1))
-        for machine in machines
+        given.cost_micros(instance.key.instance_type, instance.capacity_type, seconds=-int(-instance.seconds(now) // 1))
+        for instance in instances
     )
     return sum(cost for cost in costs if cost is not None)

@@ -1,4 +1,4 @@
-"""What the simulated cloud is made of: groups, machines, what stands in the way of a launch, and how long things take.
+"""What the simulated cloud is made of: groups, instances, what stands in the way of a launch, and how long things take.
 
 Values and their own arithmetic only; `cloud` has the rules.
 """
@@ -22,7 +22,7 @@ class Pace:
     pending_seconds: float = 30.0
     """From a launch to being in service."""
     terminate_seconds: float = 10.0
-    """From the order to end a machine to its being gone."""
+    """From the order to end an instance to its being gone."""
     retry_seconds: float = 30.0
     """From a failed launch to the next attempt; it doubles each time."""
     retry_max_seconds: float = 480.0
@@ -70,7 +70,7 @@ class Obstacle:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Machine:
+class SimulatedInstance:
     """One instance over its life."""
 
     id: port.InstanceId
@@ -135,7 +135,7 @@ class Group:
     is_protecting: bool = True
     template: port.TemplateRef
     suspended: set[str] = field(default_factory=set)
-    machines: dict[port.InstanceId, Machine] = field(default_factory=dict)
+    instances: dict[port.InstanceId, SimulatedInstance] = field(default_factory=dict)
     activities: list[port.Activity] = field(default_factory=list)
     """Oldest first."""
     launching: asyncio.TimerHandle | None = None
@@ -148,18 +148,18 @@ class Group:
         return port.GroupName(self.spec.name)
 
     @property
-    def members(self) -> list[Machine]:
-        return [machine for machine in self.machines.values() if machine.counts]
+    def members(self) -> list[SimulatedInstance]:
+        return [instance for instance in self.instances.values() if instance.counts]
 
     def as_node_group(self) -> port.NodeGroup:
-        listed = [machine for machine in self.machines.values() if machine.is_listed]
+        listed = [instance for instance in self.instances.values() if instance.is_listed]
         return port.NodeGroup(
             name=self.name,
             key=self.spec.key,
             minimum=self.minimum,
             maximum=self.maximum,
             desired=self.desired,
-            instances=tuple(machine.as_instance() for machine in sorted(listed, key=lambda one: one.id)),
+            instances=tuple(instance.as_instance() for instance in sorted(listed, key=lambda one: one.id)),
             template=self.template,
             node=node_templates.of_spec(self.spec),
             suspended=frozenset(self.suspended),

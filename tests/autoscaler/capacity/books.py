@@ -85,7 +85,7 @@ def owner(kind: str, uid: str = "owner") -> tuple[objects.Owner, ...]:
 
 
 @dataclass(kw_only=True)
-class Machine:
+class LaunchedInstance:
     """An instance, as the cloud knows it."""
 
     id: str
@@ -113,7 +113,7 @@ class Job:
     """A pod, as it really is."""
 
     name: str
-    machine: str
+    instance: str
     started_at: float
     finished_at: float
     cpu_millis: int = 1000
@@ -124,14 +124,14 @@ class Job:
 class World:
     """What really happens, and the objects that tell of it."""
 
-    machines: list[Machine] = field(default_factory=list)
+    instances: list[LaunchedInstance] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     stored: dict[str, objects.Custom[Instance]] = field(default_factory=dict)
     samples: list[tuple[str, int]] = field(default_factory=list)
 
     def sight(self, now: float, **more: Any) -> lives.Sight:
         """Show what is to be seen now; everything that could be asked was."""
-        there = [each for each in self.machines if self._is_listed(each, now)]
+        there = [each for each in self.instances if self._is_listed(each, now)]
         nodes = {
             each.provider_id: node(each.id, each.provider_id, ready_at=each.launched_at + each.ready_after)
             for each in there
@@ -139,8 +139,8 @@ class World:
         }
         pods = [self._pod(each, now) for each in self.jobs if each.started_at <= now]
         known: dict[str, Any] = {
-            "lives": {cloud.InstanceId(each.id): each.life(now) for each in self.machines if each.launched_at <= now},
-            "asked": frozenset(cloud.InstanceId(each.id) for each in self.machines),
+            "lives": {cloud.InstanceId(each.id): each.life(now) for each in self.instances if each.launched_at <= now},
+            "asked": frozenset(cloud.InstanceId(each.id) for each in self.instances),
         }
         return sight(
             now,
@@ -203,20 +203,20 @@ class World:
                     found[scope] = found.get(scope, 0) + seconds
         return found
 
-    def _is_listed(self, machine: Machine, now: float) -> bool:
-        return machine.launched_at <= now and (
-            machine.ended_at is None or now < machine.ended_at + machine.listed_after_end
+    def _is_listed(self, instance: LaunchedInstance, now: float) -> bool:
+        return instance.launched_at <= now and (
+            instance.ended_at is None or now < instance.ended_at + instance.listed_after_end
         )
 
-    def _member(self, machine: Machine, now: float) -> cloud.Instance:
-        over = machine.ended_at is not None and machine.ended_at <= now
-        return member(machine.id, cloud.Lifecycle.LEAVING if over else cloud.Lifecycle.IN_SERVICE)
+    def _member(self, instance: LaunchedInstance, now: float) -> cloud.Instance:
+        over = instance.ended_at is not None and instance.ended_at <= now
+        return member(instance.id, cloud.Lifecycle.LEAVING if over else cloud.Lifecycle.IN_SERVICE)
 
     def _pod(self, job: Job, now: float) -> objects.Pod:
         over = job.finished_at <= now
         return pod(
             job.name,
-            job.machine,
+            job.instance,
             cpu_millis=job.cpu_millis,
             namespace=job.namespace,
             started_at=job.started_at,

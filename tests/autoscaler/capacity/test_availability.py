@@ -41,7 +41,7 @@ def test_a_shortage_is_remembered_for_a_while_after_its_end_so_that_the_next_one
     assert availability.next_end(known, 100.0) is None
 
 
-def test_a_shortage_is_forgotten_once_a_machine_of_the_offering_that_was_launched_since_is_a_ready_node() -> None:
+def test_a_shortage_is_forgotten_once_an_instance_of_the_offering_that_was_launched_since_is_a_ready_node() -> None:
     group = seen.group("i-1")
     known = {group.key: Unavailable(until=200.0, reason="InsufficientCapacity", failures=4, since=100.0)}
 

@@ -50,13 +50,13 @@ def test_a_party_gets_all_its_nodes_in_one_zone() -> None:
     assert plan.openings == ()
 
 
-def test_it_stays_where_its_machines_are_on_their_way() -> None:
+def test_it_stays_where_its_instances_are_on_their_way() -> None:
     groups = (seen.group(zone="a"), seen.group(zone="b", desired=2))
     plan = planned(members(6), groups=groups)
     assert (plan.launches, plan.openings) == ((), ())
 
 
-def test_it_goes_where_fewest_machines_are_missing() -> None:
+def test_it_goes_where_fewest_instances_are_missing() -> None:
     nodes = [seen.node("n", instance="i-1", zone="b")]
     plan = planned(members(6), nodes=nodes, groups=(seen.group(zone="a"), seen.group("i-1", zone="b")))
     assert grown(plan) == {"b": 1}
@@ -140,7 +140,7 @@ def test_a_limit_that_zones_share_is_spent_once() -> None:
         assert plan.wake_at is None, "nobody else is in its way"
 
 
-def test_the_order_of_a_scopes_pools_comes_before_the_number_of_machines() -> None:
+def test_the_order_of_a_scopes_pools_comes_before_the_number_of_instances() -> None:
     groups = (seen.group(pool="big", zone="a", kind="m5.4xlarge"), seen.group(pool="own", zone="b"))
     scope = ScopeSpec.model_validate({"pools": [{"name": "own", "priority": 2}, {"name": "big", "priority": 1}]})
     plan = planned(

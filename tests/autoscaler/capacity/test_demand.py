@@ -1,4 +1,4 @@
-"""Which pods a machine is started for, and which pools may serve whom."""
+"""Which pods an instance is started for, and which pools may serve whom."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def test_a_pod_that_no_node_has_room_for_is_demand() -> None:
     ],
     ids=str,
 )
-def test_what_a_machine_would_not_help_is_no_demand(what: dict[str, Any]) -> None:
+def test_what_an_instance_would_not_help_is_no_demand(what: dict[str, Any]) -> None:
     assert not demand.is_demand(seen.pod(**what))
 
 

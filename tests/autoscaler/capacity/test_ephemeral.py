@@ -1,4 +1,4 @@
-"""Machines for one pod each: where they stand, who gets them, and that none of them ever serves two."""
+"""Instances for one pod each: where they stand, who gets them, and that none of them ever serves two."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,7 +53,7 @@ DELETED = {"deletionTimestamp": seen.STAMP}
         ("none", [seen.pod("system", node="node", tolerations=ANYWHERE)], Standing.FREE),
     ],
 )
-def test_where_a_machine_stands(kept_for: str, pods: list[objects.Pod], want: Standing) -> None:
+def test_where_an_instance_stands(kept_for: str, pods: list[objects.Pod], want: Standing) -> None:
     (stand,) = ephemeral.stands([node(kept_for=kept_for)], pods, frozenset({"gone"}))
     assert stand.standing is want
 
@@ -62,7 +62,7 @@ def test_other_nodes_stand_nowhere() -> None:
     assert ephemeral.stands([seen.node()], [seen.pod("p", node="node")]) == ()
 
 
-def test_a_machine_that_was_taken_names_the_oldest_who_is_there() -> None:
+def test_an_instance_that_was_taken_names_the_oldest_who_is_there() -> None:
     pods = [
         seen.pod("late", node="node", metadata={"creationTimestamp": "2026-01-02T00:00:00Z"}),
         seen.pod("early", node="node", metadata={"creationTimestamp": "2026-01-01T00:00:00Z"}),
@@ -81,7 +81,7 @@ def reserved(pods: list[objects.Pod], nodes: list[objects.Node], *rooms: str) ->
     return {each.node.meta.key.name: each.pod.meta.key.name for each in found}
 
 
-def test_the_oldest_pods_get_the_machines_that_the_plan_sees_them_on() -> None:
+def test_the_oldest_pods_get_the_instances_that_the_plan_sees_them_on() -> None:
     pods = [
         seen.pod(name, metadata={"creationTimestamp": f"2026-01-0{day}T00:00:00Z"})
         for name, day in (("c", 1), ("a", 2), ("b", 3))
@@ -90,7 +90,7 @@ def test_the_oldest_pods_get_the_machines_that_the_plan_sees_them_on() -> None:
     assert reserved(pods, nodes, "n-1", "n-2", "plain") == {"n-1": "c", "n-2": "a"}
 
 
-def test_only_free_machines_are_given_away() -> None:
+def test_only_free_instances_are_given_away() -> None:
     pods = [seen.pod("a"), seen.pod("b"), seen.pod("stranger", node="taken")]
     nodes = [node("held", "b"), node("spent", "gone"), node("taken")]
     assert reserved(pods, nodes, "held", "spent", "taken") == {}
@@ -100,12 +100,12 @@ def test_what_goes_anywhere_needs_no_reservation() -> None:
     assert reserved([seen.pod("system", tolerations=ANYWHERE)], [node()], "node") == {}
 
 
-def test_pods_that_differ_never_get_the_same_machine_though_both_fit() -> None:
+def test_pods_that_differ_never_get_the_same_instance_though_both_fit() -> None:
     pods = [seen.pod("small"), seen.pod("large", cpu="2")]
     assert len(ephemeral.reserve(seen.snapshot(pods=pods, nodes=[node()]), landed(pods, "node"))) == 1
 
 
-def test_who_has_a_machine_and_no_toleration_is_found() -> None:
+def test_who_has_an_instance_and_no_toleration_is_found() -> None:
     pods = [seen.pod("a"), seen.pod("b", tolerations=let_on("b")), seen.pod("c", tolerations=let_on("other"))]
     nodes = [node("n-1", "a"), node("n-2", "b"), node("n-3", "c")]
     found = list(ephemeral.promised(ephemeral.stands(nodes, pods)))
@@ -125,7 +125,7 @@ def test_who_has_a_machine_and_no_toleration_is_found() -> None:
     ],
     ids=lambda pod: pod.meta.key.name if isinstance(pod, objects.Pod) else "",
 )
-def test_only_what_could_be_anywhere_must_leave_a_spent_machine(pod: objects.Pod, want: set[str]) -> None:
+def test_only_what_could_be_anywhere_must_leave_a_spent_instance(pod: objects.Pod, want: set[str]) -> None:
     spent = frozenset({cloud.InstanceId("i-node")})
     there: dict[str, Any] = {
         "pods": [pod],
@@ -146,19 +146,19 @@ def group(*instances: str, **more: Any) -> cloud.NodeGroup:
     return seen.group(*instances, node=cloud.NodeTemplate(taints=(TAINT,)), **more)
 
 
-def test_a_free_machine_is_room_for_one_and_one_that_is_kept_for_its_pod_alone() -> None:
+def test_a_free_instance_is_room_for_one_and_one_that_is_kept_for_its_pod_alone() -> None:
     free, kept = supply.rooms(seen.snapshot(nodes=[node("free"), node("kept", "p")]))
     assert (free.free["pods"], free.taints) == (1, ())
     assert (kept.free["pods"], [taint.value for taint in kept.taints]) == (1, ["p"])
 
 
-def test_a_machine_with_its_pod_is_full_and_what_every_node_runs_does_not_count() -> None:
+def test_an_instance_with_its_pod_is_full_and_what_every_node_runs_does_not_count() -> None:
     pods = [seen.pod("daemon", node="node", owner="DaemonSet"), seen.pod("p", node="busy")]
     room, busy = supply.rooms(seen.snapshot(pods=pods, nodes=[node(), node("busy", "p")]))
     assert (room.free["pods"], busy.free["pods"]) == (1, 0)
 
 
-def test_a_machine_to_come_is_planned_without_the_taint_and_with_room_for_one() -> None:
+def test_an_instance_to_come_is_planned_without_the_taint_and_with_room_for_one() -> None:
     daemon = seen.pod("daemon", tolerations=[{"key": keys.RESERVED_FOR, "operator": "Exists"}]).shape
     made = templates.of(seen.snapshot(daemons=(daemon,)), group())
     assert made is not None
@@ -182,13 +182,13 @@ def launched(pods: list[objects.Pod], *nodes: objects.Node) -> int:
     ],
     ids=["none there", "one free", "its own", "another's", "spent"],
 )
-def test_as_many_machines_are_started_as_pods_have_none(
+def test_as_many_instances_are_started_as_pods_have_none(
     pods: list[objects.Pod], nodes: list[objects.Node], want: int
 ) -> None:
     assert launched(pods, *nodes) == want
 
 
-# Never two pods for one machine
+# Never two pods for one instance
 
 
 @dataclass
@@ -204,7 +204,7 @@ class Cluster:
     seen_pods: dict[str, objects.Pod] = field(default_factory=dict)
     seen_nodes: dict[str, tuple[str, int]] = field(default_factory=dict)
     unbound: set[str] = field(default_factory=set)
-    """Pods that have machines and that we, in this life, saw without a node."""
+    """Pods that have instances and that we, in this life, saw without a node."""
     made: int = 0
 
     def arrive(self, _: int) -> None:
@@ -294,7 +294,7 @@ STEPS = (
 
 @settings(max_examples=400)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 5)), min_size=10, max_size=60))
-def test_no_machine_ever_serves_two_whatever_happens_in_whatever_order(steps: list[tuple[Any, int]]) -> None:
+def test_no_instance_ever_serves_two_whatever_happens_in_whatever_order(steps: list[tuple[Any, int]]) -> None:
     cluster = Cluster()
     for step, pick in steps:
         step(cluster, pick)

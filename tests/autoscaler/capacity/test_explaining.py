@@ -58,7 +58,7 @@ def explained(
         ({"status": {"nominatedNodeName": "n"}}, "node n is being cleared"),
     ],
 )
-def test_a_pod_that_no_machine_would_help_says_why(what: dict[str, Any], want: str) -> None:
+def test_a_pod_that_no_instance_would_help_says_why(what: dict[str, Any], want: str) -> None:
     assert want in explained(seen.pod(**what), pool("gpu", group())).summary
 
 
@@ -112,7 +112,7 @@ def test_the_taint_of_an_ephemeral_group_is_no_reason_against_it() -> None:
     assert verdict.says == "would take it"
 
 
-def test_a_machine_for_one_pod_is_room_while_it_is_free_and_for_whom_it_is_kept() -> None:
+def test_an_instance_for_one_pod_is_room_while_it_is_free_and_for_whom_it_is_kept() -> None:
     def kept(name: str, value: str) -> objects.Node:
         return seen.node(name, taints=[{"key": keys.RESERVED_FOR, "value": value, "effect": "NoSchedule"}])
 

@@ -129,7 +129,7 @@ def test_a_node_that_was_emptied_stays_so_when_its_pool_is_gone() -> None:
     assert asked(world(nodes=[node], groups=(), leaving={})) == {}
 
 
-def test_machines_that_start_are_waited_for_but_not_for_ever() -> None:
+def test_instances_that_start_are_waited_for_but_not_for_ever() -> None:
     groups = (seen.group("i-1", "i-2", "i-8"),)
     young = world(groups=groups, launched_at={"i-8": seen.NOW - 10})
     assert (leaving.remainder(young, "workers").starting, leaving.remainder(young, "workers").is_empty) == (1, False)
@@ -148,7 +148,7 @@ def test_what_is_left_is_told_with_a_few_names_and_is_overdue_after_a_while() ->
     assert leaving.remainder(world(), "workers").reason(SINCE + 1000) is leaving.Reason.DRAINED
 
 
-def test_machines_that_leave_are_not_replaced() -> None:
+def test_instances_that_leave_are_not_replaced() -> None:
     snapshot = world(groups=(seen.group("i-1", minimum=1),), spent=frozenset({"i-1"}), outdated=frozenset({"i-1"}))
     assert removal.choose(snapshot, {"one": 0.0}, frozenset()).removals == ()
     above = world(groups=(seen.group("i-1"),), spent=frozenset({"i-1"}))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.capacity import accounting, lives
-from tests.autoscaler.capacity.books import ALLOCATABLE, START, Job, Machine, World
+from tests.autoscaler.capacity.books import ALLOCATABLE, START, Job, LaunchedInstance, World
 
 HORIZON = 20 * 86400
 """Long enough for a month to end in between."""
@@ -22,20 +22,20 @@ def histories(draw: st.DrawFn) -> World:
     for number in range(draw(st.integers(1, 4))):
         begin = START + draw(st.integers(0, HORIZON // 2))
         length = draw(st.integers(2 * STEP, HORIZON // 2))
-        machine = Machine(
+        instance = LaunchedInstance(
             id=f"i-{number}",
             launched_at=begin,
             ended_at=begin + length,
             listed_after_end=draw(st.sampled_from([0, STEP, 3 * STEP])),
         )
-        world.machines.append(machine)
+        world.instances.append(instance)
         for job in range(draw(st.integers(0, 3))):
             start = draw(st.integers(int(begin) + 60, int(begin) + length - STEP))
             took = draw(st.integers(STEP, HORIZON // 2))
             world.jobs.append(
                 Job(
                     name=f"job-{number}-{job}",
-                    machine=machine.id,
+                    instance=instance.id,
                     started_at=start,
                     finished_at=start + took,
                     cpu_millis=draw(st.integers(1, 5000)),
@@ -64,9 +64,9 @@ def books_of(world: World) -> tuple[dict[str, int], dict[str, int], list[tuple[s
 def test_months_add_up_to_the_lives_and_scopes_to_their_pods(history: World) -> None:
     world = undisturbed(history)
     lives_seconds: dict[str, int] = {}
-    for machine in history.machines:
-        assert machine.ended_at is not None
-        for part in accounting.by_month(machine.launched_at, machine.ended_at):
+    for instance in history.instances:
+        assert instance.ended_at is not None
+        for part in accounting.by_month(instance.launched_at, instance.ended_at):
             lives_seconds[part.month] = lives_seconds.get(part.month, 0) + part.seconds
     assert world.seconds() == lives_seconds
     for scope in ("team", "lab"):
@@ -119,7 +119,7 @@ def test_the_order_of_what_is_seen_does_not_matter(history: World, after: int, r
         if now <= START + after - STEP:
             world.settle(now, rng)
     want = lives.decide(world.sight(START + after))
-    rng.shuffle(world.machines)
+    rng.shuffle(world.instances)
     rng.shuffle(world.jobs)
     stored = list(world.stored.items())
     rng.shuffle(stored)
@@ -133,7 +133,9 @@ def test_no_two_that_live_share_a_name_and_names_are_the_lowest(history: World) 
     most = 0
     for now in rounds():
         world.settle(now, random.Random(0))  # noqa: S311  # an order, not a secret
-        most = max(most, sum(machine.launched_at <= now for machine in history.machines if _is_listed(machine, now)))
+        most = max(
+            most, sum(instance.launched_at <= now for instance in history.instances if _is_listed(instance, now))
+        )
         living = [
             one.resource.status for one in world.stored.values() if one.resource.status.phase in accounting.LIVING
         ]
@@ -141,16 +143,16 @@ def test_no_two_that_live_share_a_name_and_names_are_the_lowest(history: World) 
     assert len(world.stored) == most
 
 
-def _is_listed(machine: Machine, now: float) -> bool:
-    assert machine.ended_at is not None
-    return machine.launched_at <= now < machine.ended_at + machine.listed_after_end
+def _is_listed(instance: LaunchedInstance, now: float) -> bool:
+    assert instance.ended_at is not None
+    return instance.launched_at <= now < instance.ended_at + instance.listed_after_end
 
 
 def _true_seconds(history: World, scope: str) -> Fraction:
-    ends = {machine.id: machine.ended_at or 0.0 for machine in history.machines}
+    ends = {instance.id: instance.ended_at or 0.0 for instance in history.instances}
     total = Fraction(0)
     for job in history.jobs:
         if job.namespace == scope:
             share = max(Fraction(job.cpu_millis, ALLOCATABLE["cpu"]), Fraction(1, 16))  # 1 of 16 GiB
-            total += min(Fraction(1), share) * int(min(job.finished_at, ends[job.machine]) - job.started_at)
+            total += min(Fraction(1), share) * int(min(job.finished_at, ends[job.instance]) - job.started_at)
     return total

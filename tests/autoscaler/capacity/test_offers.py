@@ -13,7 +13,7 @@ from autoscaler.kube import objects
 from tests.autoscaler.capacity import builders, seen
 
 
-def test_a_group_may_grow_to_its_maximum_and_late_machines_count() -> None:
+def test_a_group_may_grow_to_its_maximum_and_late_instances_count() -> None:
     (group,) = offers.groups(seen.snapshot(groups=(seen.group("i-1", "i-2", desired=1, maximum=5),)))
     assert (group.more, group.nodes, group.refused) == (3, 2, None)
 

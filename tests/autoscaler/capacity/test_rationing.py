@@ -69,7 +69,7 @@ TWO_EACH = {"targetLatencySeconds": BOOT_SECONDS + 600}
 """While no pod has ended: one at once, and one 600 seconds later."""
 
 
-def test_half_the_machines_serve_pods_of_which_each_place_serves_two() -> None:
+def test_half_the_instances_serve_pods_of_which_each_place_serves_two() -> None:
     got = plan(scope(workers=TWO_EACH), jobs(20), (seen.group(maximum=100),))
     assert launched(got) == {"workers": 10}
     assert told(got) == {Reason.PATIENCE: 10}
@@ -129,8 +129,8 @@ def test_others_are_planned_as_ever() -> None:
     assert launched(got) == {"workers": 5}
 
 
-def test_a_scopes_budget_lets_it_start_so_many_machines_and_the_rest_flows_on() -> None:
-    life = 600 + 3600  # a pod, and the time that a machine may be idle
+def test_a_scopes_budget_lets_it_start_so_many_instances_and_the_rest_flows_on() -> None:
+    life = 600 + 3600  # a pod, and the time that an instance may be idle
     spec = scope(first={"targetMaxSecondsPerMonth": 3 * life + 1}, second={})
     groups = (seen.group(pool="first", maximum=100), seen.group(pool="second", maximum=4))
     got = plan(spec, jobs(10), groups)

@@ -1,4 +1,4 @@
-"""Which machines go: idle ones in their order, never below a minimum, never one that is needed, a few at a time."""
+"""Which instances go: idle ones in their order, never below a minimum, never one that is needed, a few at a time."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def idle(count: int, since: float = seen.NOW - 100) -> dict[str, float]:
     return {f"node-{number}": since for number in range(count)}
 
 
-def test_a_machine_goes_once_it_was_idle_for_longer_than_its_pool_allows() -> None:
+def test_an_instance_goes_once_it_was_idle_for_longer_than_its_pool_allows() -> None:
     choice = removal.choose(world(1, idle_seconds=100), idle(1), frozenset())
     assert [each.node.name for each in choice.removals] == ["node-0"]
     later = removal.choose(world(1, idle_seconds=130), idle(1), frozenset())
@@ -35,7 +35,7 @@ def test_the_longest_idle_goes_first_and_ten_at_most() -> None:
     assert [each.node.name for each in choice.removals] == [f"node-{number}" for number in range(14, 4, -1)]
 
 
-def test_a_machine_that_waiting_pods_count_on_stays() -> None:
+def test_an_instance_that_waiting_pods_count_on_stays() -> None:
     choice = removal.choose(world(2), idle(2), frozenset({"node-0"}))
     assert [each.node.name for each in choice.removals] == ["node-1"]
 
@@ -46,7 +46,7 @@ def test_no_group_goes_below_its_minimum(count: int, minimum: int) -> None:
     assert count - len(choice.removals) >= min(count, minimum)
 
 
-def test_a_machine_of_a_pool_that_is_gone_is_left_alone() -> None:
+def test_an_instance_of_a_pool_that_is_gone_is_left_alone() -> None:
     bare = seen.snapshot(groups=(seen.group("i-0"),), nodes=[seen.node("node-0", instance="i-0")], pools={})
     assert removal.choose(bare, idle(1), frozenset()).removals == ()
 

@@ -1,4 +1,4 @@
-"""The next step towards the launch template: one machine more, then one node drained, in one group at a time."""
+"""The next step towards the launch template: one instance more, then one node drained, in one group at a time."""
 
 import dataclasses
 from typing import Any
@@ -32,7 +32,7 @@ def world(  # noqa: PLR0913  # a test sets what matters
     more: dict[str, Any] | None = None,
     **group: Any,
 ) -> Snapshot:
-    """A group with machines of an old template, which work, and of the new one, which do not."""
+    """A group with instances of an old template, which work, and of the new one, which do not."""
     names = [f"old-{zone}-{number}" for number in range(old)] + [f"new-{zone}-{number}" for number in range(new)]
     nodes = [
         seen.node(name, instance=name, zone=zone, taints=[REPLACED] if number < marked else [])
@@ -66,7 +66,7 @@ def step(snapshot: Snapshot, plan: Plan | None = None, memory: Memory = NONE) ->
     return [surge.after for surge in choice.surges], [drain.node.name for drain in choice.drains]
 
 
-def test_a_group_gets_one_machine_more_before_anything_is_drained() -> None:
+def test_a_group_gets_one_instance_more_before_anything_is_drained() -> None:
     assert step(world()) == ([3], [])
 
 
@@ -86,21 +86,21 @@ def test_one_node_is_drained_once_another_is_ready_and_that_one_is_kept() -> Non
     assert choice.spares == {"new-a-0"}
 
 
-def test_a_new_machine_that_waiting_pods_are_about_to_take_is_none_to_spare() -> None:
+def test_a_new_instance_that_waiting_pods_are_about_to_take_is_none_to_spare() -> None:
     assert step(world(new=1), Plan(needed=frozenset({"new-a-0"}))) == ([], [])
 
 
-def test_a_new_machine_that_got_work_is_none_to_spare() -> None:
+def test_a_new_instance_that_got_work_is_none_to_spare() -> None:
     taken = world(new=1, pods=(seen.pod("other", node="new-a-0"),))
     assert step(taken) == ([4], [])
 
 
-def test_what_has_begun_goes_on_although_its_work_has_left_for_the_new_machine() -> None:
+def test_what_has_begun_goes_on_although_its_work_has_left_for_the_new_instance() -> None:
     moved = world(new=1, busy=False, marked=1, pods=(seen.pod("moved", node="new-a-0"),))
     assert step(moved) == ([], ["old-a-0"])
 
 
-def test_an_old_machine_without_work_is_waited_for() -> None:
+def test_an_old_instance_without_work_is_waited_for() -> None:
     """It goes by itself, and its group shrinks or gets a new one for it."""
     assert step(both(world(1), world(1, zone="b", busy=False))) == ([2], [])
     idle = world(2, busy=False, pods=(seen.pod("work", node="old-a-0"),))
@@ -161,7 +161,7 @@ def test_waiting_pods_come_first() -> None:
     [{"pools": {"workers": seen.pool(ephemeral=True)}}, {"leaving": {"workers": seen.NOW}}, {"foreign": "somebody"}],
     ids=["ephemeral", "leaving", "foreign"],
 )
-def test_machines_that_go_soon_anyway_or_are_anothers_are_left_alone(more: dict[str, Any]) -> None:
+def test_instances_that_go_soon_anyway_or_are_anothers_are_left_alone(more: dict[str, Any]) -> None:
     assert step(world(new=1, more=more)) == ([], [])
 
 

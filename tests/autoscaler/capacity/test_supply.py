@@ -1,4 +1,4 @@
-"""What is free on nodes that are there, and which machines are on their way."""
+"""What is free on nodes that are there, and which instances are on their way."""
 
 import dataclasses
 from typing import Any
@@ -44,7 +44,7 @@ def test_what_was_asked_for_and_what_starts_is_on_its_way() -> None:
     assert (asked.nodes, asked.template.allocatable["cpu"]) == (4, 3920)
 
 
-def test_a_late_machine_counts_although_nobody_asks_for_it_any_more() -> None:
+def test_a_late_instance_counts_although_nobody_asks_for_it_any_more() -> None:
     group = seen.group("i-1", "i-2", desired=0)
     assert supply.on_the_way(seen.snapshot(groups=(group,)), group) == 2
 
@@ -79,10 +79,10 @@ def test_a_node_that_is_marked_as_idle_is_room_for_pods_that_come_meanwhile() ->
     (room,) = supply.rooms(seen.snapshot(nodes=[marked], groups=(seen.group("i-1"),)))
     assert (room.free["cpu"], room.taints) == (3920, ())
     (gone,) = supply.rooms(seen.snapshot(nodes=[marked], groups=(seen.group(),)))
-    assert gone.free == {}  # its machine has ended, and only the node is still there
+    assert gone.free == {}  # its instance has ended, and only the node is still there
 
 
-def test_a_machine_that_ends_is_neither_room_nor_in_the_way_of_one_that_comes() -> None:
+def test_an_instance_that_ends_is_neither_room_nor_in_the_way_of_one_that_comes() -> None:
     ending = cloud.Instance(id=cloud.InstanceId("i-1"), zone="a", lifecycle=cloud.Lifecycle.LEAVING)
     group = dataclasses.replace(seen.group(desired=1), instances=(ending,))
     snapshot = seen.snapshot(groups=(group,), nodes=[seen.node(instance="i-1")])

@@ -1,4 +1,4 @@
-"""Idle machines that can do what nobody asks for go before those that somebody waits for."""
+"""Idle instances that can do what nobody asks for go before those that somebody waits for."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def test_where_an_architecture_is_asked_for_the_others_are_unwanted() -> None:
     assert not unwanted(labelled("node", arch="amd64"))
 
 
-def test_a_machine_without_tags_is_not_unwanted() -> None:
+def test_an_instance_without_tags_is_not_unwanted() -> None:
     assert not unwanted(labelled("node"), nodeSelector={SPEED: "5"})
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.cloud.port import Verdict
-from autoscaler.rehearsal.record import Logged, MachineLife, Record, Told, Wait, Waits
+from autoscaler.rehearsal.record import InstanceLife, Logged, Record, Told, Wait, Waits
 
 START = 1_782_799_200.0
 """2026-06-30T06:00:00Z."""
@@ -20,9 +20,9 @@ def key(pool: str = "spot", zone: str = "a", kind: str = "m7i.4xlarge") -> NodeG
 GROUPS = {f"{pool}.{zone}": key(pool, zone) for pool in ("spot", "gpu") for zone in ("a", "b")}
 
 
-def machine(name: str, begins: float, ends: float | None = None, *, group: str = "spot.a") -> MachineLife:
-    """Make a machine that lives between two moments, in seconds after the start."""
-    return MachineLife(
+def instance(name: str, begins: float, ends: float | None = None, *, group: str = "spot.a") -> InstanceLife:
+    """Make an instance that lives between two moments, in seconds after the start."""
+    return InstanceLife(
         id=name,
         key=GROUPS[group],
         capacity_type=CapacityType.SPOT,
@@ -50,5 +50,5 @@ def told(reason: str, seconds: float, message: str, *, name: str = "compile-1", 
 
 
 def record(**fields: Any) -> Record:
-    empty: dict[str, Any] = {"starts_at": START, "ends_at": START + DAY, "machines": (), "waits": (), "groups": GROUPS}
+    empty: dict[str, Any] = {"starts_at": START, "ends_at": START + DAY, "instances": (), "waits": (), "groups": GROUPS}
     return Record(**{**empty, **fields})

@@ -22,8 +22,8 @@ def test_a_burst_is_one_decision_and_a_later_one_another() -> None:
         told("TriggeredScaleUp", 60, "pod triggered scale-up: [{spot.b 0->3 (max: 20)}]", name="other"),
     )
     want = [
-        ("5 machines of spot started until 06:01 (a 2, b 3)", "no room for 2 pods (builds 2)"),
-        ("1 machine of spot started (a 1)", "no room for 0 pods ()"),
+        ("5 instances of spot started until 06:01 (a 2, b 3)", "no room for 2 pods (builds 2)"),
+        ("1 instance of spot started (a 1)", "no room for 0 pods ()"),
     ]
     assert only(records.record(logs=logs, told=pods), Kind.GROWTH) == want
 
@@ -39,7 +39,7 @@ def test_what_was_taken_back_or_not_done_did_not_grow() -> None:
 
 def test_a_zone_that_gave_nothing_is_not_among_those_that_grew() -> None:
     logs = (desired(0, "spot.a", 0, 2), desired(5, "spot.a", 2, 0), desired(6, "spot.b", 0, 2))
-    assert [what for what, _ in only(records.record(logs=logs), Kind.GROWTH)] == ["2 machines of spot started (b 2)"]
+    assert [what for what, _ in only(records.record(logs=logs), Kind.GROWTH)] == ["2 instances of spot started (b 2)"]
 
 
 def test_a_shortage_names_zone_types_and_what_was_started_elsewhere() -> None:
@@ -50,20 +50,20 @@ def test_a_shortage_names_zone_types_and_what_was_started_elsewhere() -> None:
     )
     want = [
         (
-            "zone a passed by until 06:10, 4 machines started in other zones",
+            "zone a passed by until 06:10, 4 instances started in other zones",
             "the provider had no m7i.4xlarge there, asked 2 times",
         )
     ]
     assert only(records.record(logs=logs), Kind.SHORTAGE) == want
 
 
-def test_a_budget_is_told_once_for_each_state_in_machine_hours() -> None:
+def test_a_budget_is_told_once_for_each_state_in_instance_hours() -> None:
     text = "PoolSecondsPerMonth 7200 s of pool gpu: 3600 s used, 1800 s expected, one more takes 7505 s"
     events = [told(reason, 0, text, name="gpu") for reason in ("BudgetCommitted", "BudgetCommitted", "BudgetSpent")]
     numbers = "1.0 h used and 0.5 h expected, of 2.0 h a month"
     want = [
-        ("the month's budget of gpu allows no more machines", numbers),
-        ("the month's budget of gpu is used up: idle machines end at once", numbers),
+        ("the month's budget of gpu allows no more instances", numbers),
+        ("the month's budget of gpu is used up: idle instances end at once", numbers),
     ]
     assert only(records.record(told=tuple(events)), Kind.BUDGET) == want
 
@@ -74,18 +74,18 @@ def test_pods_that_a_limit_leaves_waiting_are_counted_together() -> None:
         return told("NotTriggerScaleUp", after, f"pod didn't trigger scale-up: 3 {why}; 1 AtMaximum", name=name)
 
     events = (refused("x", 0, 60), refused("y", 30, 60), refused("x", 90, 60))
-    want = [("no machine for 2 pods until 06:01 (builds 2)", "spot may have 60 machines at most")]
+    want = [("no instance for 2 pods until 06:01 (builds 2)", "spot may have 60 instances at most")]
     assert only(records.record(told=events), Kind.LIMIT) == want
 
 
 def test_removals_say_for_how_long_there_was_no_work() -> None:
     logs = (
         logged("node_marked", 1000, node="n", reason="Idle", idle_since=records.START + 700),
-        logged("machine_ended", 1005, node="n", instance="i", verdict=Verdict.LANDED),
-        logged("machine_ended", 1006, node="m", instance="nobody's", verdict=Verdict.LANDED),
+        logged("instance_ended", 1005, node="n", instance="i", verdict=Verdict.LANDED),
+        logged("instance_ended", 1006, node="m", instance="nobody's", verdict=Verdict.LANDED),
     )
-    record = records.record(logs=logs, machines=(records.machine("i", 0, 1005),))
-    assert only(record, Kind.REMOVAL) == [("1 machine of spot ended", "no work on them for 5 min")]
+    record = records.record(logs=logs, instances=(records.instance("i", 0, 1005),))
+    assert only(record, Kind.REMOVAL) == [("1 instance of spot ended", "no work on them for 5 min")]
 
 
 def test_workers_at_their_most_are_told_as_the_pool_was() -> None:

@@ -9,27 +9,27 @@ from autoscaler.api.scaling import PriceList
 from autoscaler.cloud.prices import Prices
 from autoscaler.rehearsal import chart, report, tables, words
 from tests.autoscaler.rehearsal import records
-from tests.autoscaler.rehearsal.records import DAY, HOUR, START, machine
+from tests.autoscaler.rehearsal.records import DAY, HOUR, START, instance
 
 PRICES = Prices(hourly_micros={("m7i.4xlarge", CapacityType.SPOT): 300_000})
 
 
 def test_the_chart_shows_each_zone_against_the_most_of_its_pool() -> None:
-    machines = (
-        machine("1", 0),
-        machine("2", 0, DAY / 2),
-        machine("3", HOUR, 2 * HOUR, group="spot.b"),
-        machine("4", 0, group="gpu.a"),
+    instances = (
+        instance("1", 0),
+        instance("2", 0, DAY / 2),
+        instance("3", HOUR, 2 * HOUR, group="spot.b"),
+        instance("4", 0, group="gpu.a"),
     )
-    head, gpu, spot_a, spot_b = chart.chart(records.record(machines=machines))
+    head, gpu, spot_a, spot_b = chart.chart(records.record(instances=instances))
     assert head.split() == [*(f"{hour % 24:02d}" for hour in range(6, 30, 2)), "most"]
     assert gpu.split() == ["gpu", "a", "█" * 48, "1"]
     assert spot_a.split() == ["spot", "a", "█" * 24 + "▄" * 24, "2"]
     assert spot_b.split() == ["b", "··▄▄" + "·" * 44, "1"]
 
 
-def test_a_machine_that_came_and_went_between_two_marks_is_seen() -> None:
-    lives = (machine("1", 60, 120), machine("2", 90, 100))
+def test_an_instance_that_came_and_went_between_two_marks_is_seen() -> None:
+    lives = (instance("1", 60, 120), instance("2", 90, 100))
     assert chart.most_at_once(lives, START, START + HOUR) == 2
     assert chart.most_at_once(lives, START + HOUR, START + DAY) == 0
 
@@ -44,8 +44,8 @@ def test_a_taller_block_is_never_fewer(most: int, data: st.DataObject) -> None:
 
 
 def test_pools_are_summed_up_with_what_they_cost() -> None:
-    machines = (machine("1", 0, 2 * HOUR), machine("2", HOUR, 1.5 * HOUR), machine("3", 23 * HOUR, group="gpu.a"))
-    record = records.record(machines=machines, pods_by_pool={"spot": 7})
+    instances = (instance("1", 0, 2 * HOUR), instance("2", HOUR, 1.5 * HOUR), instance("3", 23 * HOUR, group="gpu.a"))
+    record = records.record(instances=instances, pods_by_pool={"spot": 7})
     rows = [line.split() for line in tables.pools(record, PRICES, "USD")]
     assert rows[1:] == [
         ["gpu", "spot", "1", "1", "1", "0.30", "0"],
@@ -95,7 +95,9 @@ def test_durations_are_written_as_people_do(seconds: float, want: str) -> None:
 
 def test_the_whole_is_short_and_says_where_prices_come_from() -> None:
     logs = tuple(records.desired(each * 1000, "spot.a", each, each + 1) for each in range(20))
-    lines = report.report(records.record(machines=(machine("1", 0),), logs=logs), PriceList(example=True)).splitlines()
-    assert lines[0] == "0 jobs and pods came. 1 machine was started, at most 1 at once, for USD 0.00 (example prices)."
+    lines = report.report(
+        records.record(instances=(instance("1", 0),), logs=logs), PriceList(example=True)
+    ).splitlines()
+    assert lines[0] == "0 jobs and pods came. 1 instance was started, at most 1 at once, for USD 0.00 (example prices)."
     assert "THE MOST TELLING 10 OF 20 DECISIONS, with their reasons" in lines
     assert len(lines) < 60

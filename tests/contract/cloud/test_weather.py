@@ -18,7 +18,7 @@ pytestmark = pytest.mark.real
 
 HASTY = ec2_calls.Patience(call_seconds=1.0, attempts=3, pause_seconds=0.02)
 BOUND_SECONDS = 10
-"""A call ends within this on however busy a machine, if it is bounded at all."""
+"""A call ends within this on however busy a computer, if it is bounded at all."""
 GROUPS, SET = "DescribeAutoScalingGroups", "SetDesiredCapacity"
 Test = Callable[[real.RealWorld], Coroutine[Any, Any, None]]
 

@@ -178,11 +178,11 @@ class Site:
         return {name: found[name] for name in self._groups if name in found}
 
     def desired(self) -> dict[str, int]:
-        """Return the desired capacity of groups that should have machines."""
+        """Return the desired capacity of groups that should have instances."""
         sizes = {name: group["DesiredCapacity"] for name, group in self.described().items()}
         return {name: size for name, size in sizes.items() if size}
 
-    def machines(self) -> Counter[str]:
+    def instances(self) -> Counter[str]:
         """Count the instances that the site's groups ever launched, by what became of them."""
         found: Counter[str] = Counter()
         for name in self.described():
@@ -264,7 +264,7 @@ class Site:
             if name in here:
                 self.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
             self.ec2.delete_launch_template(LaunchTemplateName=name)
-        for path in [*self._instances(), *reversed(self._made)]:
+        for path in [*self._records(), *reversed(self._made)]:
             self.plane.api.delete(path)
             self._let_go(path)
         if self._groups:
@@ -275,8 +275,8 @@ class Site:
         if "/instancepools/" in path and self.plane.api.request("GET", path).ok:
             self.plane.api.merge(path, {"metadata": {"finalizers": None}})
 
-    def _instances(self) -> list[str]:
-        """Return the paths of what the runtime has noted of this site's machines."""
+    def _records(self) -> list[str]:
+        """Return the paths of what the runtime has noted of this site's instances."""
         path = f"/apis/{version.GROUP_VERSION}/instances"
         named = [one["metadata"]["name"] for one in self.plane.api.get(path)["items"]]
         return [f"{path}/{name}" for name in named if f"-{self.id}-" in name]

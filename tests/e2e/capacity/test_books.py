@@ -17,7 +17,7 @@ INSTANCES = f"/apis/{version.GROUP_VERSION}/instances"
 
 
 def enter(site: Site, pool: str, **usage: int) -> None:
-    """Enter a machine into the books that is gone, and what it has used of this month."""
+    """Enter an instance into the books that is gone, and what it has used of this month."""
     site.make("instances", builders.resource("Instance", name=f"{pool}-007", pool=pool, number=7))
     status = {"phase": "Terminated", "months": {f"{datetime.now(UTC):%Y-%m}": usage}}
     site.plane.api.merge(f"{INSTANCES}/{pool}-007/status", {"status": status})

@@ -125,7 +125,7 @@ def test_a_job_moves_as_a_whole_to_a_zone_that_has_capacity_and_goes_there_with_
     assert {pod["spec"]["nodeSelector"][keys.ZONE] for pod in site.pods().values()} == {site.zone("b")}
     assert site.group_status(pool, a).get("unavailableUntil"), "it was tried first"
     assert site.desired() == {b: 4}
-    assert site.machines() == {"running": 4}
+    assert site.instances() == {"running": 4}
 
 
 @pytest.mark.accept("G10")
@@ -140,7 +140,7 @@ def test_where_no_zone_takes_all_of_a_job_nothing_is_started_and_its_pods_are_to
     (last,) = waiting.eventually(lambda: sorted(site.pods())[2:])
     site.wait_told(last, "NotTriggerScaleUp", "NoZoneForAll: Job train (wants 3, has 2); 2 AtMaximum")
     assert gates(site) == ["0", "1", "2"]
-    assert not site.machines()
+    assert not site.instances()
     job = f"/apis/batch/v1/namespaces/{site.namespace}/jobs/train"
     site.plane.api.merge(job, {"spec": {"parallelism": 2}})
     all_bound(site, 3)  # two at a time: the third comes when one has ended, and goes where that was

@@ -1,4 +1,4 @@
-"""Ephemeral pools on real parts: one pod for each machine, also when pods race for it and whoever leads is killed."""
+"""Ephemeral pools on real parts: one pod for each instance, also when pods race for it and whoever leads is killed."""
 
 import contextlib
 import signal
@@ -22,7 +22,7 @@ MERGE = "application/merge-patch+json"
 
 @pytest.fixture
 def policed(capacity_plane: Plane) -> Iterator[None]:
-    """Have the policies in force that say who may go to such machines, for the time of one test."""
+    """Have the policies in force that say who may go to such instances, for the time of one test."""
     made = manifests.dump([manifest for policy in POLICIES for manifest in policy.manifests()])
     capacity_plane.kubectl("apply", "--server-side", "-f", "-", stdin=made)
     forged = {"key": keys.RESERVED_FOR, "operator": "Exists"}
@@ -50,7 +50,7 @@ def end(site: Site, *names: str) -> None:
 
 
 def serve(site: Site, *names: str) -> dict[str, str]:
-    """Make pods, all at once, and wait until each has a machine of its own; return which."""
+    """Make pods, all at once, and wait until each has an instance of its own; return which."""
     for name in names:
         site.add_pod(name, cpu="100m")
     site.wait_bound(*names)
@@ -60,7 +60,7 @@ def serve(site: Site, *names: str) -> dict[str, str]:
 
 
 def wait_all_free(site: Site, used: set[str], *, count: int) -> None:
-    """Wait until so many machines are there, and nobody has used any of them."""
+    """Wait until so many instances are there, and nobody has used any of them."""
 
     def all_free() -> bool:
         nodes = site.nodes()
@@ -73,7 +73,7 @@ def wait_all_free(site: Site, used: set[str], *, count: int) -> None:
 
 @pytest.mark.accept("P15")
 @pytest.mark.usefixtures("policed")
-def test_pods_that_race_for_a_machine_get_one_each_and_none_is_used_twice(site: Site, start: conftest.Start) -> None:
+def test_pods_that_race_for_an_instance_get_one_each_and_none_is_used_twice(site: Site, start: conftest.Start) -> None:
     pool = site.add_pool("once", ephemeral=True)
     group = site.add_group(pool, sizes=(1, 1, 6), taints=TAINTS)
     template = {
@@ -103,7 +103,7 @@ def test_pods_that_race_for_a_machine_get_one_each_and_none_is_used_twice(site: 
     end(site, *second)
     used |= set(second.values())
     wait_all_free(site, used, count=1)
-    assert site.machines() == {"running": 1, "ended": 7}, "as many as there were pods, and the one that waits"
+    assert site.instances() == {"running": 1, "ended": 7}, "as many as there were pods, and the one that waits"
 
 
 @contextlib.contextmanager
@@ -118,7 +118,7 @@ def frozen_scheduler(site: Site) -> Iterator[None]:
 
 @pytest.mark.accept("P15")
 @pytest.mark.usefixtures("policed")
-def test_a_machine_whose_pod_vanishes_is_free_again_and_nobody_else_can_claim_it_before(
+def test_an_instance_whose_pod_vanishes_is_free_again_and_nobody_else_can_claim_it_before(
     site: Site, start: conftest.Start
 ) -> None:
     pool = site.add_pool("vacant", ephemeral=True)
@@ -134,7 +134,7 @@ def test_a_machine_whose_pod_vanishes_is_free_again_and_nobody_else_can_claim_it
         site.delete_pods("leaves")
         waiting.eventually(lambda: [kept_for(node) for node in site.nodes().values()] == ["none"])
     site.wait_bound("thief")
-    assert site.machines() == {"running": 1}, "it was not replaced"
+    assert site.instances() == {"running": 1}, "it was not replaced"
 
 
 def claim(site: Site, name: str, uid: str) -> int:
@@ -148,14 +148,14 @@ def claim(site: Site, name: str, uid: str) -> int:
 
 
 def wait_reserved(site: Site, *names: str) -> None:
-    """Wait until a machine is kept for any of these pods."""
+    """Wait until an instance is kept for any of these pods."""
     pods = site.pods()
     uids = {pods[name]["metadata"]["uid"] for name in names}
     waiting.eventually(lambda: any(kept_for(node) in uids for node in site.nodes().values()))
 
 
 @pytest.mark.accept("P15")
-def test_a_leader_killed_while_it_gives_machines_away_leaves_one_pod_to_each(site: Site, tmp_path: Path) -> None:
+def test_a_leader_killed_while_it_gives_instances_away_leaves_one_pod_to_each(site: Site, tmp_path: Path) -> None:
     pool = site.add_pool("killed", ephemeral=True)
     group = site.add_group(pool, sizes=(2, 2, 8), taints=TAINTS)
     site.wait_nodes(2)

@@ -1,4 +1,4 @@
-"""From nothing to a hundred machines and back, with the leader killed in the middle of launches and of removals."""
+"""From nothing to a hundred instances and back, with the leader killed in the middle of launches and of removals."""
 
 import contextlib
 import signal
@@ -79,7 +79,7 @@ class Pair:
 
 
 @pytest.mark.accept("G11")
-def test_a_hundred_machines_come_and_go_exactly_once_though_the_leader_is_killed_on_the_way(
+def test_a_hundred_instances_come_and_go_exactly_once_though_the_leader_is_killed_on_the_way(
     site: Site, tmp_path: Path
 ) -> None:
     pool = site.add_pool("hundred", limits__maxActiveInstances=PODS + 20)
@@ -93,11 +93,11 @@ def test_a_hundred_machines_come_and_go_exactly_once_though_the_leader_is_killed
         site.wait_bound()
         assert len(set(site.bound().values())) == PODS
         assert sum(site.desired().values()) == PODS
-        assert site.machines() == {"running": PODS}, "never more machines than needed"
+        assert site.instances() == {"running": PODS}, "never more instances than needed"
         site.change_pool(pool, limits={"maxIdleSeconds": 0})
         with pair.killing(TERMINATE, after=3):
             site.delete_pods()
         site.wait_nodes(0)
         assert pair.kills == 3
     assert site.desired() == {}
-    assert site.machines() == {"ended": PODS}
+    assert site.instances() == {"ended": PODS}

@@ -1,4 +1,4 @@
-"""A pod that no node has room for becomes a machine of a group that satisfies it, from zero, or learns why not."""
+"""A pod that no node has room for becomes an instance of a group that satisfies it, from zero, or learns why not."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def test_pods_that_share_no_node_with_their_like_get_one_node_each(site: Site, s
     site.wait_bound()
     assert len(set(site.bound().values())) == 5
     assert sum(site.desired().values()) == 5
-    assert site.machines().total() == 5, "not one more was ever launched"
+    assert site.instances().total() == 5, "not one more was ever launched"
 
 
 @pytest.mark.accept("P6")
@@ -74,10 +74,10 @@ def test_a_pool_is_never_asked_for_more_instances_than_its_limit_those_still_boo
     waiting.eventually(all_told, within_seconds=30)
     waiting.eventually(lambda: len(site.bound()) == 3, within_seconds=30)
     assert sum(site.desired().values()) == 3
-    assert site.machines().total() == 3
+    assert site.instances().total() == 3
     site.delete_pods(next(iter(site.bound())))  # room on a node that is there: still nothing is launched
     waiting.eventually(lambda: len(site.bound()) == 3 and len(site.pods()) == 7, within_seconds=30)
-    assert site.machines().total() == 3
+    assert site.instances().total() == 3
 
 
 @pytest.mark.accept("P5")

@@ -1,4 +1,4 @@
-"""How machines come to their end and what is kept of their lives: idle, outdated, lost, or never there."""
+"""How instances come to their end and what is kept of their lives: idle, outdated, lost, or never there."""
 
 import contextlib
 import signal
@@ -117,14 +117,14 @@ def launch_times(site: Site, group: str) -> set[str]:
 
 
 def endings(runtime: Any) -> list[tuple[str, float, float]]:
-    """Return for each machine that ended its node, since when it was idle, and when it was ended."""
+    """Return for each instance that ended its node, since when it was idle, and when it was ended."""
     marked = {entry["node"]: entry["idle_since"] for entry in runtime.entries("node_marked")}
-    ended = {entry["node"]: moment(entry["timestamp"]).timestamp() for entry in runtime.entries("machine_ended")}
+    ended = {entry["node"]: moment(entry["timestamp"]).timestamp() for entry in runtime.entries("instance_ended")}
     assert len(ended) >= 2
     return [(node, marked[node], at) for node, at in ended.items()]
 
 
-# Outdated machines
+# Outdated instances
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def services(site: Site) -> Iterator[Site]:
 
 
 @pytest.mark.accept("G22", "G12")
-def test_machines_of_an_old_template_are_replaced_and_those_whose_pods_may_not_leave_are_not(
+def test_instances_of_an_old_template_are_replaced_and_those_whose_pods_may_not_leave_are_not(
     services: Site, start: conftest.Start
 ) -> None:
     site = services
@@ -201,7 +201,7 @@ def renew(site: Site, group: str) -> None:
     )
 
 
-# Machines of no use
+# Instances of no use
 
 
 @pytest.mark.accept("G25")
@@ -213,16 +213,16 @@ def test_a_node_that_is_lost_and_stays_so_is_replaced(site: Site, start: conftes
     waiting.eventually(lambda: all_in(site, pool, "Ready"))
     lose(site, node, timedelta(minutes=10))
     time.sleep(1.5)  # it may come back: so long is not for ever
-    assert not runtime.entries("useless_machine_ended")
+    assert not runtime.entries("useless_instance_ended")
 
     def is_given_up() -> bool:
         lose(site, node, timedelta(minutes=16))  # again and again: KWOK says that it is ready
-        return bool(runtime.entries("useless_machine_ended"))
+        return bool(runtime.entries("useless_instance_ended"))
 
     waiting.eventually(is_given_up)
     waiting.eventually(lambda: set(site.nodes()) - {node} and node not in site.nodes(), within_seconds=60)
     assert site.desired() == {group: 1}
-    assert {entry["reason"] for entry in runtime.entries("useless_machine_ended")} == {"NodeLost"}
+    assert {entry["reason"] for entry in runtime.entries("useless_instance_ended")} == {"NodeLost"}
 
 
 def lose(site: Site, node: str, ago: timedelta) -> None:
@@ -250,7 +250,7 @@ def test_an_instance_that_never_becomes_a_node_is_ended_and_its_offering_left_al
         site.add_pod("waits", nodeSelector={GROUP_LABEL: group})
         waiting.eventually(lambda: site.desired() == {group: 1})
         began = time.monotonic()
-        waiting.eventually(lambda: runtime.entries("useless_machine_ended"), within_seconds=60)
+        waiting.eventually(lambda: runtime.entries("useless_instance_ended"), within_seconds=60)
         assert time.monotonic() - began > 25
         waiting.eventually(lambda: site.desired() == {})
         told = waiting.eventually(lambda: site.group_status(pool, group).get("reason", ""))
@@ -259,4 +259,4 @@ def test_an_instance_that_never_becomes_a_node_is_ended_and_its_offering_left_al
         query = {"fieldSelector": f"involvedObject.kind=InstancePool,involvedObject.name={pool}"}
         listed = waiting.eventually(lambda: site.plane.api.get("/api/v1/events", query)["items"])
         assert "NeverJoined" in {event["reason"] for event in listed}
-    assert site.machines() == {"ended": 1}
+    assert site.instances() == {"ended": 1}

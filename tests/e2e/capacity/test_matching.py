@@ -1,4 +1,4 @@
-"""Pods get machines only of groups whose nodes they may use: selectors, affinity, taints."""
+"""Pods get instances only of groups whose nodes they may use: selectors, affinity, taints."""
 
 import contextlib
 from collections.abc import Iterator

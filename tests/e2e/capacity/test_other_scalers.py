@@ -55,7 +55,7 @@ def test_a_second_runtime_for_the_same_cluster_stands_by(site: Site, start: conf
     site.wait_bound("pod")
     assert [entry["after"] for entry in first.entries("desired_set")] == [1]
     assert not acting(second), "it must wait, whatever namespace it runs in"
-    assert site.machines().total() == 1
+    assert site.instances().total() == 1
 
 
 def acting(runtime: replicas.Replica) -> bool:

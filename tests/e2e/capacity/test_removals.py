@@ -1,4 +1,4 @@
-"""Idle machines go, a few at a time; none that has work, none below the smallest size, and no mark is left behind."""
+"""Idle instances go, a few at a time; none that has work, none below the smallest size, and no mark is left behind."""
 
 import contextlib
 import signal
@@ -16,8 +16,8 @@ AT_ONCE = 10
 
 
 def most_at_once(runtime: replicas.Replica) -> int:
-    """Return how many machines were on their way out at once, by what the runtime told."""
-    told = [*runtime.entries("node_marked"), *runtime.entries("machine_ended")]
+    """Return how many instances were on their way out at once, by what the runtime told."""
+    told = [*runtime.entries("node_marked"), *runtime.entries("instance_ended")]
     leaving: set[str] = set()
     most = 0
     for entry in sorted(told, key=lambda each: each["timestamp"]):
@@ -44,11 +44,11 @@ def test_empty_nodes_go_in_bulk_down_to_the_smallest_size_and_never_one_with_wor
     assert site.desired() == {group: 2}
     waiting.eventually(lambda: site.group_status(pool, group).get("instances") == 2)
     assert not site.marked()
-    ended = runtime.entries("machine_ended")
+    ended = runtime.entries("instance_ended")
     marked = {entry["node"]: entry["timestamp"] for entry in runtime.entries("node_marked")}
     assert len(ended) == 12
     assert all(marked[entry["node"]] < entry["timestamp"] for entry in ended), "each was marked first"
-    assert site.machines() == {"running": 2, "ended": 12}, "none was started anew"
+    assert site.instances() == {"running": 2, "ended": 12}, "none was started anew"
 
 
 def run_everywhere(site: Site) -> None:
@@ -86,26 +86,26 @@ def test_a_marked_node_that_gets_a_pod_is_spared_and_takes_pods_again(site: Site
     assert site.bound()["next"] == lucky
 
 
-def test_a_node_whose_machine_ends_takes_no_pod_for_as_long_as_it_is_there(site: Site, start: conftest.Start) -> None:
+def test_a_node_whose_instance_ends_takes_no_pod_for_as_long_as_it_is_there(site: Site, start: conftest.Start) -> None:
     pool = site.add_pool("ending", limits__maxIdleSeconds=0)
     group = site.add_group(pool, sizes=(0, 1, 5))
     [node] = site.wait_nodes(1)
     runtime = start()
     waiting.eventually(lambda: node in site.marked())
-    with frozen_fleet(site):  # as with EC2, where a machine takes a while to shut down
-        waiting.eventually(lambda: runtime.entries("machine_ended"))
+    with frozen_fleet(site):  # as with EC2, where an instance takes a while to shut down
+        waiting.eventually(lambda: runtime.entries("instance_ended"))
         waiting.eventually(lambda: site.group_status(pool, group).get("instances") == 0)
         site.add_pod("late")
         waiting.eventually(lambda: site.bound() or "TriggeredScaleUp" in site.events("late"))
         assert not site.bound()
         assert node in site.marked()
     site.wait_bound("late")
-    assert site.machines() == {"running": 1, "ended": 1}
+    assert site.instances() == {"running": 1, "ended": 1}
 
 
 @contextlib.contextmanager
 def frozen_fleet(site: Site) -> Iterator[None]:
-    """Keep nodes from coming and going with their machines."""
+    """Keep nodes from coming and going with their instances."""
     site.plane.send(Component.FLEET, signal.SIGSTOP)
     try:
         yield

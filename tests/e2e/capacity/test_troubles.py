@@ -1,4 +1,4 @@
-"""AWS has no capacity, is throttled or breaks down: pods get machines elsewhere or later, and never two for one."""
+"""AWS has no capacity, is throttled or breaks down: pods get instances elsewhere or later, and never two for one."""
 
 import contextlib
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def test_a_shortage_sends_pods_to_the_next_offering_and_leaves_nothing_behind(
     site.wait_bound()
     assert {site.group_of(f"pod-{number}") for number in range(3)} == {c}
     assert site.desired() == {c: 3}, "what the others were asked for was taken back"
-    assert site.machines() == {"running": 3}
+    assert site.instances() == {"running": 3}
     told = {group: site.group_status(pool, group) for group in (a, b)}
     asked = {group for group, status in told.items() if status.get("unavailableUntil")}
     assert asked, "one of them was tried first"
@@ -55,11 +55,11 @@ def test_with_a_shortage_everywhere_pods_learn_it_and_nothing_stays_asked_for(
     site.add_pod("waits")
     site.wait_told("waits", "NotTriggerScaleUp", "m5.large")
     waiting.eventually(lambda: site.desired() == {})
-    assert not site.machines()
+    assert not site.instances()
     assert all(site.group_status(pool, group)["reason"] for group in made)
 
 
-def test_a_launch_that_goes_wrong_on_the_way_ends_in_one_machine(site: Site, start: conftest.Start) -> None:
+def test_a_launch_that_goes_wrong_on_the_way_ends_in_one_instance(site: Site, start: conftest.Start) -> None:
     pool = site.add_pool("wrong")
     group = site.add_group(pool)
     start()
@@ -70,7 +70,7 @@ def test_a_launch_that_goes_wrong_on_the_way_ends_in_one_machine(site: Site, sta
             site.add_pod(f"pod-{number}")
             site.wait_bound(f"pod-{number}")
         assert site.desired() == {group: number}
-        assert site.machines() == {"running": number}
+        assert site.instances() == {"running": number}
         assert calls[SET] <= 2, trouble
 
 
@@ -95,4 +95,4 @@ def test_an_aws_that_answers_nothing_whole_is_asked_seldom_and_all_goes_on_when_
     waiting.eventually(lambda: not site.marked(), within_seconds=30)
     assert site.bound()["stays"] == works
     assert site.desired() == {group: 2}
-    assert site.machines()["running"] == 2
+    assert site.instances()["running"] == 2

@@ -22,7 +22,7 @@ SERVICES = {"nodeType": "k8s-services", "instanceTypes": ["m5.large"], "minPerGr
 
 
 def local() -> dict[str, Any]:
-    """The repository's own stack for one machine."""
+    """The repository's own stack for one computer."""
     document: dict[str, Any] = yaml.safe_load((REPOSITORY / "stacks" / "Pulumi.local.yaml").read_text())
     return document
 
@@ -34,7 +34,7 @@ def document(clusters: Mapping[str, Any], **sluice: Any) -> dict[str, Any]:
 
 
 def bare(**fields: Any) -> dict[str, Any]:
-    """A cluster that is there already, without any machine of the stack's."""
+    """A cluster that is there already, without any instance of the stack's."""
     pod: dict[str, Any] = {"nodeSelector": {}}
     return {
         "kubernetesVersion": "1.36",
@@ -135,7 +135,7 @@ def objects(plane: Plane, plural: str) -> dict[str, Any]:
     return {one["metadata"]["name"]: one for one in plane.api.get(f"{GROUPS}/{plural}")["items"]}
 
 
-# What comes and goes by itself, or belongs to the machines.
+# What comes and goes by itself, or belongs to the instances.
 _RESTLESS = frozenset({"events", "leases", "nodes", "csinodes", "pods", "ipaddresses", "endpointslices", "endpoints"})
 
 
@@ -152,7 +152,7 @@ def inventory(plane: Plane) -> set[str]:
 
 
 def records(plane: Plane) -> set[str]:
-    """Name the books of machines as an inventory does: they outlive pools and stacks."""
+    """Name the books of instances as an inventory does: they outlive pools and stacks."""
     return {f"instances /{name}" for name in objects(plane, "instances")}
 
 

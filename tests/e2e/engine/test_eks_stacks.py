@@ -37,7 +37,7 @@ def planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plane, Pl
 
 
 def _add_services_node(plane: Plane) -> None:
-    """A node for the services of a cluster whose machines no fleet turns into nodes."""
+    """A node for the services of a cluster whose instances no fleet turns into nodes."""
     node = {
         "metadata": {
             "name": "services",
@@ -92,7 +92,7 @@ def test_two_stacks_with_three_clusters_share_an_account(planes: tuple[Plane, Pl
 
     made = engine.up("one")
     _check_order(stacks.created(engine))
-    _check_machines(aws)
+    _check_instances(aws)
     _check_services(one, two)
     _check_recorded(engine)
     _check_secrecy(engine, aws, one, made.output)
@@ -134,7 +134,7 @@ def _check_order(order: list[str]) -> None:
         assert stacks.before(mine, "aws:eks/accessEntry:AccessEntry", "aws:autoscaling/group:Group")
 
 
-def _check_machines(aws: stacks.Aws) -> None:
+def _check_instances(aws: stacks.Aws) -> None:
     groups, templates = aws.groups(), aws.templates()
     assert {name.split(".")[0] for name in groups} == {"one-native", "one-upstream"}
     assert all(len(group["AvailabilityZones"]) == 1 for group in groups.values())

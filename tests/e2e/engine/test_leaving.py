@@ -72,7 +72,7 @@ def draining(plane: Plane, pool: str) -> Object:
 
 
 def run_work(plane: Plane, name: str, pool: str) -> str:
-    """Run a pod that ends by itself on a machine of a pool; return its node."""
+    """Run a pod that ends by itself on an instance of a pool; return its node."""
     container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1", "memory": "512Mi"}}}
     spec = {"containers": [container], "nodeSelector": {keys.INSTANCE_POOL: pool}, "restartPolicy": "Never"}
     plane.api.create("/api/v1/namespaces/default/pods", {"metadata": {"name": name}, "spec": spec})
@@ -139,22 +139,22 @@ def test_a_pool_and_then_the_stack_are_emptied_before_they_go(plane: Plane, engi
     start(plane)
     more = "local.more.eu-west-1b.r5.large"
 
-    # One pool is taken out of the config, while a pod works on its machine and services run there.
-    machine = run_work(plane, "sums", "more")
+    # One pool is taken out of the config, while a pod works on its instance and services run there.
+    node = run_work(plane, "sums", "more")
     run_service(plane, "web")
-    waiting.eventually(lambda: set(nodes_of_service(plane, "web")) == {machine}, within_seconds=PATIENCE_SECONDS)
+    waiting.eventually(lambda: set(nodes_of_service(plane, "web")) == {node}, within_seconds=PATIENCE_SECONDS)
     del pools["more"]
     engine.write_stack("local", document)
     with under_way(lambda: engine.up("local")) as running:
         waiting.eventually(lambda: draining(plane, "more").get("reason") == "WorkRunning", within_seconds=60)
         waiting.eventually(
-            lambda: (moved := nodes_of_service(plane, "web")) and len(moved) == 2 and machine not in moved,
+            lambda: (moved := nodes_of_service(plane, "web")) and len(moved) == 2 and node not in moved,
             within_seconds=2 * PATIENCE_SECONDS,
         )
         waiting.eventually(lambda: "1 pod still run: default/sums" in draining(plane, "more")["message"])
         assert not running.done()
-        assert aws.groups()[more]["Instances"]  # the machine is there, and so is the work
-        assert node_of(plane, "sums") == machine
+        assert aws.groups()[more]["Instances"]  # the instance is there, and so is the work
+        assert node_of(plane, "sums") == node
         end_work(plane, "sums")
     assert "more" not in stacks.objects(plane, "instancepools")
     assert more not in aws.groups()

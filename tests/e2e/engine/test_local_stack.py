@@ -1,4 +1,4 @@
-"""The stack for one machine lives through everything that happens to a stack, in the real engine, on a real cluster."""
+"""The stack for one computer lives through all that happens to a stack, in the real engine, on a real cluster."""
 
 import itertools
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     assert len(replicas.start(plane, replicas.deployment(plane))) == 2
 
     # Nothing changed: nothing happens. Somebody moved desired: it stays, with and without a refresh. (The runtime is
-    # stopped before: it would take machines away that nobody needs.)
+    # stopped before: it would take instances away that nobody needs.)
     plane.stop_guests()
     aws.client("autoscaling").set_desired_capacity(AutoScalingGroupName=WORKERS, DesiredCapacity=2)
     assert engine.up("local").changes == ()
@@ -75,7 +75,7 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     assert {step.urn for step in removed} == {step.urn for step in added}
     assert aws.groups()[WORKERS]["DesiredCapacity"] == 2
 
-    # Leaving takes everything but the definitions, the machines that run included. The runtime must be there for it.
+    # Leaving takes everything but the definitions, the instances that run included. The runtime must be there for it.
     replicas.start(plane, replicas.deployment(plane))
     engine.destroy("local")
     plane.stop_guests()

@@ -22,7 +22,7 @@ Reason = port.Reason
 LIMITS = web.Limits(timeout_seconds=1.0)
 """Where somebody does not answer."""
 PATIENT = web.Limits(timeout_seconds=30.0)
-"""Where somebody does, on a machine that may be busy."""
+"""Where somebody does, on a computer that may be busy."""
 OK = b"HTTP/1.1 200 OK\r\n"
 RUDE: dict[str, tuple[servers.Handler, port.Reason]] = {
     "silent": (servers.silence, Reason.TIMEOUT),

@@ -81,7 +81,7 @@ def test_reserved_cpu_grows_as_eks_says(cores: int, want: int) -> None:
     assert fleet_nodes.reserved_cpu_millis(cores) == want
 
 
-def test_gpus_are_capacity_and_pods_are_capped_by_the_size_of_the_machine() -> None:
+def test_gpus_are_capacity_and_pods_are_capped_by_the_size_of_the_instance() -> None:
     large = fleet_types.RETIRED["p3.16xlarge"]
     assert fleet_nodes.capacity(large)["nvidia.com/gpu"] == "8"
     assert fleet_nodes.max_pods(large) == 234

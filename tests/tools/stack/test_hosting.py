@@ -64,5 +64,5 @@ def test_values_downward_fields_and_the_tokens_path_arrive() -> None:
     ],
 )
 def test_what_a_host_cannot_give_is_refused(container: dict[str, Any]) -> None:
-    with pytest.raises(hosting.HostingError, match="cannot be honoured on this machine"):
+    with pytest.raises(hosting.HostingError, match="cannot be honoured on this computer"):
         hosting.command(deployment(**container), HOST)

@@ -29,38 +29,38 @@ def run(test: Callable[[SimulatedCloud], Coroutine[Any, Any, None]]) -> None:
 
 
 def states(group: Group) -> list[str]:
-    return [str(machine.lifecycle) for machine in group.machines.values()]
+    return [str(instance.lifecycle) for instance in group.instances.values()]
 
 
-def test_a_machine_is_pending_then_in_service_then_leaving_then_gone() -> None:
+def test_an_instance_is_pending_then_in_service_then_leaving_then_gone() -> None:
     async def test(cloud: SimulatedCloud) -> None:
         group = cloud.add(worlds.spec("a"), desired=1)
         await asyncio.sleep(1.1)
         assert states(group) == ["Pending"]
         await asyncio.sleep(30)
         assert states(group) == ["InService"]
-        [machine] = group.members
-        cloud.terminate(group, machine.id, decrement=True)
+        [instance] = group.members
+        cloud.terminate(group, instance.id, decrement=True)
         assert states(group) == ["Leaving"]
-        assert not machine.is_over
+        assert not instance.is_over
         await asyncio.sleep(10.1)
         assert states(group) == []
-        assert machine.is_over
+        assert instance.is_over
 
     run(test)
 
 
-def test_listeners_are_told_of_machines_in_service_and_gone() -> None:
+def test_listeners_are_told_of_instances_in_service_and_gone() -> None:
     async def test(cloud: SimulatedCloud) -> None:
         told: list[tuple[str, str]] = []
-        cloud.on_in_service.append(lambda machine: told.append(("in service", machine.provider_id)))
-        cloud.on_gone.append(lambda machine: told.append(("gone", machine.provider_id)))
+        cloud.on_in_service.append(lambda instance: told.append(("in service", instance.provider_id)))
+        cloud.on_gone.append(lambda instance: told.append(("gone", instance.provider_id)))
         group = cloud.add(worlds.spec("a"), desired=1)
         await asyncio.sleep(40)
-        [machine] = group.members
-        cloud.terminate(group, machine.id, decrement=True)
+        [instance] = group.members
+        cloud.terminate(group, instance.id, decrement=True)
         await asyncio.sleep(40)
-        assert told == [("in service", machine.provider_id), ("gone", machine.provider_id)]
+        assert told == [("in service", instance.provider_id), ("gone", instance.provider_id)]
 
     run(test)
 
@@ -102,7 +102,7 @@ def test_a_new_desired_capacity_is_tried_at_once_whatever_failed_before() -> Non
     run(test)
 
 
-def test_pending_machines_are_not_protected_yet() -> None:
+def test_pending_instances_are_not_protected_yet() -> None:
     async def test(cloud: SimulatedCloud) -> None:
         group = cloud.add(worlds.spec("a"), desired=2)
         await asyncio.sleep(5)
@@ -112,7 +112,7 @@ def test_pending_machines_are_not_protected_yet() -> None:
     run(test)
 
 
-def test_a_late_machine_arrives_although_desired_was_taken_back_and_lives() -> None:
+def test_a_late_instance_arrives_although_desired_was_taken_back_and_lives() -> None:
     async def test(cloud: SimulatedCloud) -> None:
         group = cloud.add(worlds.spec("a"))
         cloud.be_late(A, 300)
@@ -130,19 +130,19 @@ def test_a_late_machine_arrives_although_desired_was_taken_back_and_lives() -> N
     run(test)
 
 
-def test_a_spot_machine_goes_two_minutes_after_the_notice_and_is_replaced() -> None:
+def test_a_spot_instance_goes_two_minutes_after_the_notice_and_is_replaced() -> None:
     async def test(cloud: SimulatedCloud) -> None:
         group = cloud.add(worlds.spec("a"), desired=1)
         await asyncio.sleep(40)
-        [machine] = group.members
-        cloud.interrupt(machine.id)
+        [instance] = group.members
+        cloud.interrupt(instance.id)
         await asyncio.sleep(119)
-        assert group.members == [machine]
+        assert group.members == [instance]
         await asyncio.sleep(60)
         [successor] = group.members
-        assert successor is not machine
-        life = (await cloud.client().lives([machine.id]))[machine.id]
-        assert (life.is_over, life.ended_at) == (True, None), "EC2 does not tell when it took a machine"
+        assert successor is not instance
+        life = (await cloud.client().lives([instance.id]))[instance.id]
+        assert (life.is_over, life.ended_at) == (True, None), "EC2 does not tell when it took an instance"
         assert "Spot" in life.end_reason
 
     run(test)
@@ -152,12 +152,12 @@ def test_an_ended_life_is_forgotten_after_an_hour() -> None:
     async def test(cloud: SimulatedCloud) -> None:
         group = cloud.add(worlds.spec("a"), desired=1)
         await asyncio.sleep(40)
-        [machine] = group.members
-        cloud.terminate(group, machine.id, decrement=True)
+        [instance] = group.members
+        cloud.terminate(group, instance.id, decrement=True)
         await asyncio.sleep(3500)
-        assert machine.id in await cloud.client().lives([machine.id])
+        assert instance.id in await cloud.client().lives([instance.id])
         await asyncio.sleep(200)
-        assert await cloud.client().lives([machine.id]) == {}
+        assert await cloud.client().lives([instance.id]) == {}
 
     run(test)
 
@@ -173,13 +173,13 @@ def test_a_suspended_group_launches_nothing() -> None:
     run(test)
 
 
-def test_a_removed_group_takes_its_machines_along() -> None:
+def test_a_removed_group_takes_its_instances_along() -> None:
     async def test(cloud: SimulatedCloud) -> None:
         cloud.add(worlds.spec("a"), desired=2)
         await asyncio.sleep(40)
         cloud.remove(A)
         await asyncio.sleep(20)
-        assert all(machine.is_over for machine in cloud.machines.values())
+        assert all(instance.is_over for instance in cloud.instances.values())
 
     run(test)
 
@@ -191,9 +191,9 @@ def test_the_bill_is_by_the_second_from_launch_to_the_order_to_end() -> None:
         cloud.terminate(group, group.members[0].id, decrement=True)
         await asyncio.sleep(3600)
         now = cloud.clock.now()
-        assert ledger.seconds_by_pool(cloud.machines.values(), now) == {"batch": pytest.approx(3 * 3600)}
+        assert ledger.seconds_by_pool(cloud.instances.values(), now) == {"batch": pytest.approx(3 * 3600)}
         given = prices.Prices(hourly_micros={("m5.large", CapacityType.ON_DEMAND): 100_000})
-        assert ledger.cost_micros(cloud.machines.values(), given, now) == pytest.approx(300_000, abs=100)
+        assert ledger.cost_micros(cloud.instances.values(), given, now) == pytest.approx(300_000, abs=100)
 
     run(test)
 
@@ -215,11 +215,11 @@ def test_whatever_is_asked_the_rules_hold_and_a_group_comes_to_rest(orders: list
     async def test(cloud: SimulatedCloud) -> None:
         group = cloud.add(worlds.spec("a", minimum=1, maximum=5))
         served: list[str] = []
-        cloud.on_in_service.append(lambda machine: served.append(machine.id))
+        cloud.on_in_service.append(lambda instance: served.append(instance.id))
         for order, number, pause in orders:
-            before = {machine.id for machine in group.members if machine.lifecycle is port.Lifecycle.IN_SERVICE}
+            before = {instance.id for instance in group.members if instance.lifecycle is port.Lifecycle.IN_SERVICE}
             _give(cloud, group, order, number)
-            after = {machine.id for machine in group.members if machine.lifecycle is port.Lifecycle.IN_SERVICE}
+            after = {instance.id for instance in group.members if instance.lifecycle is port.Lifecycle.IN_SERVICE}
             lost = len(before - after)
             assert lost <= (1 if order in {"terminate", "replace"} else 0), "only by name is a node ended"
             assert group.minimum <= group.desired <= group.maximum
@@ -227,17 +227,17 @@ def test_whatever_is_asked_the_rules_hold_and_a_group_comes_to_rest(orders: list
         cloud.relieve()
         cloud.be_late(A, None)
         await asyncio.sleep(3000)
-        assert all(machine.lifecycle is port.Lifecycle.IN_SERVICE for machine in group.machines.values())
+        assert all(instance.lifecycle is port.Lifecycle.IN_SERVICE for instance in group.instances.values())
         assert len(group.members) >= group.desired
         assert len(served) == len(set(served))
         launched = [one.instance for one in group.activities if one.kind is port.ActivityKind.LAUNCH and one.instance]
-        assert sorted(launched) == sorted(cloud.machines)
+        assert sorted(launched) == sorted(cloud.instances)
 
     run(test)
 
 
 def _give(cloud: SimulatedCloud, group: Group, order: str, number: int) -> None:
-    members = [machine for machine in group.members if machine.is_listed]
+    members = [instance for instance in group.members if instance.is_listed]
     victim = members[number % len(members)].id if members else None
     try:
         match order:
