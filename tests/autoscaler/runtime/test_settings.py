@@ -123,7 +123,7 @@ def test_everything_that_a_deployment_tells_arrives() -> None:
     assert (got.aws_endpoint, got.aws_region) == ("http://127.0.0.1:5000", "eu-west-1")
 
 
-def test_queues_on_this_machine_and_api_servers_have_flags() -> None:
+def test_queues_on_this_computer_and_api_servers_have_flags() -> None:
     got = read("--allow-loopback-queues", "--api-servers", "https://a.example,https://b.example")
     assert got.allow_loopback_queues
     assert got.api_servers == ("https://a.example", "https://b.example")

@@ -209,7 +209,7 @@ def test_hardly_more_nodes_than_first_fit_decreasing(wanted: list[tuple[tuple[in
 
 
 @given(st.lists(st.tuples(sizes, st.integers(1, 30)), min_size=1, max_size=12, unique_by=lambda one: one[0]))
-def test_no_more_nodes_than_first_fit_decreasing_on_the_best_single_type(
+def test_no_more_cores_than_first_fit_decreasing_on_the_best_single_type(
     wanted: list[tuple[tuple[int, float], int]],
 ) -> None:
     kinds = [(4000, 16), (8000, 16), (8000, 32), (16000, 64)]
