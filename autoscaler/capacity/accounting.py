@@ -22,8 +22,8 @@ MONTHS_KEPT: Final = 13
 LIVING: Final = frozenset({Phase.LAUNCHING, Phase.READY, Phase.DRAINING})
 
 
-class Slice(NamedTuple):
-    """The part of a time that lies in one month."""
+class UsageShare(NamedTuple):
+    """The part of a time of use that lies in one month."""
 
     month: str
     seconds: int
@@ -56,15 +56,15 @@ def month_start(at: float) -> int:
     return int(_date(at).replace(day=1, hour=0, minute=0, second=0).timestamp())
 
 
-def by_month(start: float, end: float) -> tuple[Slice, ...]:
+def by_month(start: float, end: float) -> tuple[UsageShare, ...]:
     """Split the whole seconds between two times by month; nothing if the end is not after the start."""
-    return tuple(_slices(math.ceil(start), math.floor(end)))
+    return tuple(_usage_shares(math.ceil(start), math.floor(end)))
 
 
-def _slices(start: int, end: int) -> Iterator[Slice]:
+def _usage_shares(start: int, end: int) -> Iterator[UsageShare]:
     while start < end:
         stop = min(end, month_end(start))
-        yield Slice(month_of(start), stop - start)
+        yield UsageShare(month_of(start), stop - start)
         start = stop
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.api.resources.instances import MonthUsage, RunningPod
 from autoscaler.capacity import accounting
-from autoscaler.capacity.accounting import Durations, Ledger, ScopePool, Slice
+from autoscaler.capacity.accounting import Durations, Ledger, ScopePool, UsageShare
 from tests.autoscaler.capacity import books
 
 TIMES = st.floats(min_value=books.at(2020, 1, 1), max_value=books.at(2032, 1, 1))
@@ -23,16 +23,16 @@ def running(start: float, *, share: int | None = None, scope: str | None = "team
 
 def test_a_time_over_midnight_of_the_first_is_split() -> None:
     got = accounting.by_month(books.at(2026, 11, 30, 23), books.at(2026, 12, 1, 2))
-    assert got == (Slice("2026-11", 3600), Slice("2026-12", 7200))
+    assert got == (UsageShare("2026-11", 3600), UsageShare("2026-12", 7200))
 
 
 def test_months_are_as_long_as_they_are() -> None:
     got = accounting.by_month(books.at(2027, 12, 31), books.at(2028, 3, 2))
     want = (
-        Slice("2027-12", 86400),
-        Slice("2028-01", 31 * 86400),
-        Slice("2028-02", 29 * 86400),  # a leap year
-        Slice("2028-03", 86400),
+        UsageShare("2027-12", 86400),
+        UsageShare("2028-01", 31 * 86400),
+        UsageShare("2028-02", 29 * 86400),  # a leap year
+        UsageShare("2028-03", 86400),
     )
     assert got == want
 
