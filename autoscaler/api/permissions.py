@@ -211,7 +211,7 @@ KUBE: Final[Mapping[str, tuple[KubeRule, ...]]] = {
         _writing(Where.CLUSTER, "patch", InstancePool),  # the finalizer
         _writing(Where.CLUSTER, "create delete get", Instance),
         _rule(_CORE, "nodes", "list patch watch", Where.CLUSTER),  # taints
-        _rule(_CORE, "pods", "list patch watch", Where.CLUSTER),  # the placement gate, a reservation's toleration
+        _rule(_CORE, "pods", "list patch watch", Where.CLUSTER),  # the placement gate, a claim's toleration
         _rule(_CORE, "pods/eviction", "create", Where.CLUSTER),
         _rule("policy", "poddisruptionbudgets", "list watch", Where.CLUSTER),
         _rule("apps", "daemonsets", "list watch", Where.CLUSTER),  # what every new node will carry

@@ -19,6 +19,7 @@ from autoscaler.capacity import (
     accounting,
     availability,
     bookkeeping,
+    claims,
     clouds,
     daemons,
     decide,
@@ -35,7 +36,6 @@ from autoscaler.capacity import (
     publisher,
     publishing,
     renewer,
-    reservations,
     shortages,
     supply,
     telling,
@@ -81,7 +81,7 @@ class Controller:
         self._scopes = context.watch(SCOPES, objects.custom(resources.Scope))
         self._daemons: store.Table[daemons.DaemonSet] = context.watch(kinds.DAEMON_SETS, daemons.decode)
         self._volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
-        self._claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
+        self._volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
         self._clouds = clouds.Clouds(context, open_cloud)
         self._books = bookkeeping.Bookkeeper(context, self._clouds)
         self._news = interruptions.News(context, self._clouds, open_news) if open_news is not None else None
@@ -89,7 +89,7 @@ class Controller:
         self._departures = departures.Departures(
             context, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, resting=self._resting
         )
-        self._reservations = reservations.Reservations(context, nodes=self._nodes, pods=self._pods)
+        self._claims = claims.Claims(context, nodes=self._nodes, pods=self._pods)
         self._renewer = renewer.Renewer()
         self._publisher = publisher.Publisher(context, pools=self._pools, scopes=self._scopes, known=self._clouds)
         self._opener = opening.Opener(context, self._pods)
@@ -129,12 +129,12 @@ class Controller:
         first = self._snapshot()
         is_taken_back = self._foreign.who is not None or await self._shortages.look(first)
         self._learned = learning.recall(self._learned, (each.resource for each in self._pools), first.groups)
-        is_settled = await self._reservations.settle()
+        is_settled = await self._claims.settle()
         is_kept = await self._books.keep(self._snapshot()) and is_settled
         snapshot = self._snapshot()
         plan: decide.Plan = await self._context.plan(decide.decide, snapshot, self._policy)
         self._learn(snapshot, plan)
-        is_kept = await self._reservations.reserve(snapshot, plan.landed) and is_kept
+        is_kept = await self._claims.claim(snapshot, plan.landed) and is_kept
         renewal = self._renewer.choose(snapshot, plan)
         launches = (*plan.launches, *renewal.surges)
         landed = await self._launch(launches)
@@ -161,7 +161,7 @@ class Controller:
             self._launched.popleft()
         return Snapshot(
             now=self._context.clock.now(),
-            pods=self._reservations.pods(),
+            pods=self._claims.pods(),
             nodes=nodes,
             by_provider=supply.by_provider(nodes.values()),
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
@@ -171,7 +171,7 @@ class Controller:
                 {each.meta.key.name: each.resource.spec.provider_account for each in self._pools}
             ),
             types=self._clouds.types(),
-            claim_zones=volumes.zones_of_claims(self._claims, self._volumes.snapshot()),
+            claim_zones=volumes.zones_of_claims(self._volume_claims, self._volumes.snapshot()),
             daemons=tuple(each.shape for each in self._daemons),
             unavailable=dict(self._shortages.known),
             ceilings=self._ceilings,
@@ -183,7 +183,7 @@ class Controller:
             prices=self._prices,
             outages=self._clouds.outages(),
             outdated=self._clouds.outdated(),
-            spent=self._reservations.spent(),
+            spent=self._claims.spent(),
             doomed=frozenset(self._news.doomed if self._news is not None else ()),
             launched_at=self._clouds.launched_at(),
             foreign=self._foreign.who,

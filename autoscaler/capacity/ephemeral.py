@@ -49,7 +49,7 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
+class Claim:
     """An instance, and the pod that gets it."""
 
     node: objects.Node
@@ -127,7 +127,7 @@ def _standing(node: objects.Node, uid: str, pod: objects.Pod | None, never_bound
     return Standing.VACANT if will_not_come else Standing.HELD
 
 
-def reserve(snapshot: Snapshot, landed: Landed) -> tuple[Reservation, ...]:
+def claim(snapshot: Snapshot, landed: Landed) -> tuple[Claim, ...]:
     """Give free instances to pods that the plan expects there, the oldest first; one instance, one pod."""
     names = {name for rooms in landed.values() for name in rooms}
     nodes = [snapshot.nodes[key] for key in (objects.Key("", name) for name in names) if key in snapshot.nodes]
@@ -142,15 +142,15 @@ def reserve(snapshot: Snapshot, landed: Landed) -> tuple[Reservation, ...]:
             continue
         pods = sorted(waiting.get(like, ()), key=_age)
         for name, pod in zip(sorted(rooms & free.keys()), pods, strict=False):
-            found.append(Reservation(node=free.pop(name), pod=pod))
+            found.append(Claim(node=free.pop(name), pod=pod))
     return tuple(found)
 
 
-def promised(seen: Iterable[Stand]) -> Iterator[Reservation]:
+def promised(seen: Iterable[Stand]) -> Iterator[Claim]:
     """Yield the instances that are kept for pods which cannot go there yet, for want of a toleration."""
     for each in seen:
         if each.standing is Standing.HELD and each.pod is not None and not has_toleration(each.pod):
-            yield Reservation(node=each.node, pod=each.pod)
+            yield Claim(node=each.node, pod=each.pod)
 
 
 def leftovers(snapshot: Snapshot) -> dict[objects.Key, frozenset[str]]:

@@ -1,4 +1,4 @@
-"""DaemonSets tolerate the taints of pools and reservations: their pods run the node and are no work.
+"""DaemonSets tolerate the taints of pools and claims: their pods run the node and are no work.
 
 The toleration goes into the pod template, for by that the DaemonSet controller chooses nodes before it makes a pod. A
 write that leaves the template as it is stays as it is, so that nothing rolls out because a label was changed.

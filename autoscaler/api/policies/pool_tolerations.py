@@ -1,7 +1,7 @@
-"""Who may go to nodes that are kept for somebody: pools of one scope alone, and ephemeral nodes reserved for one pod.
+"""Who may go to nodes that are kept for somebody: pools of one scope alone, and ephemeral nodes claimed for one pod.
 
 Pods of a scope get the toleration of its own exclusive pools, and nobody may name another's. A toleration that names a
-reservation is the runtime's to give, to a pod that exists; it then names that very pod, and so it is of no use to
+claim is the runtime's to give, to a pod that exists; it then names that very pod, and so it is of no use to
 another. Not asked: kube-system, DaemonSet pods, and pods that tolerate everything without naming a key. Those run the
 cluster and are no work.
 
@@ -21,7 +21,7 @@ DAEMON_CONTROLLERS: Final = (
     "system:kube-controller-manager",
 )
 """Who makes DaemonSet pods: the first, or the second where controllers have no identities of their own."""
-RESERVATION_MESSAGE: Final = (
+CLAIM_MESSAGE: Final = (
     f"a toleration of {keys.RESERVED_FOR} is given by the runtime, to the pod whose UID it names; leave it out"
 )
 UNNAMED_MESSAGE: Final = (
@@ -71,7 +71,7 @@ def _unfounded(request: Request) -> str | None:
     for toleration in _added(request):
         is_given = request.operation is Operation.UPDATE and _value(toleration) == uid
         if toleration.get("key") == keys.RESERVED_FOR and not is_given:
-            return RESERVATION_MESSAGE
+            return CLAIM_MESSAGE
     if any(
         _is_hard(toleration) and (_value(toleration) is None or not scoping.namespace_scope_of(request))
         for toleration in _added(request)
@@ -111,13 +111,13 @@ def _names(toleration: Manifest, pool: str) -> bool:
 _TOLERATIONS: Final = "object.spec.?tolerations.orValue([])"
 _OLD: Final = "(oldObject == null ? [] : oldObject.spec.?tolerations.orValue([]))"
 _IS_POOL: Final = f"t.?key.orValue('') == '{keys.INSTANCE_POOL}'"
-_IS_RESERVATION: Final = f"t.?key.orValue('') == '{keys.RESERVED_FOR}'"
+_IS_CLAIM: Final = f"t.?key.orValue('') == '{keys.RESERVED_FOR}'"
 _IS_HARD: Final = f"{_IS_POOL} && t.?effect.orValue('') != '{_SOFT}'"
 _IS_EQUAL: Final = "t.?operator.orValue('Equal') == 'Equal'"
 _CONTROLLERS: Final = "[" + ", ".join(f"'{name}'" for name in DAEMON_CONTROLLERS) + "]"
 _CONDITIONS: Final = {
     "not-of-the-system": f"request.namespace != '{SYSTEM_NAMESPACE}' && !(request.userInfo.username in {_CONTROLLERS})",
-    "tolerates-ours": f"{_TOLERATIONS}.exists(t, {_IS_POOL} || {_IS_RESERVATION})",
+    "tolerates-ours": f"{_TOLERATIONS}.exists(t, {_IS_POOL} || {_IS_CLAIM})",
 }
 _ADDED: Final = {"old": _OLD, "added": f"{_TOLERATIONS}.filter(t, !(t in variables.old))"}
 _POOL: Final = "string(params.metadata.name)"
@@ -188,9 +188,9 @@ UNFOUNDED: Final = ValidatingPolicy(
     variables=_ADDED,
     validations=(
         Validation(
-            expression=f"variables.added.all(t, !({_IS_RESERVATION}) || request.operation == 'UPDATE' && {_IS_EQUAL}"
+            expression=f"variables.added.all(t, !({_IS_CLAIM}) || request.operation == 'UPDATE' && {_IS_EQUAL}"
             " && t.?value.orValue('') == object.metadata.uid)",
-            message=RESERVATION_MESSAGE,
+            message=CLAIM_MESSAGE,
         ),
         Validation(
             expression=f"variables.added.all(t, !({_IS_HARD}) || {_IS_EQUAL} && {scoping.NAMESPACE_SCOPE} != '')",

@@ -76,8 +76,8 @@ def landed(pods: list[objects.Pod], *rooms: str) -> experience.Landed:
     return {like: frozenset(rooms) for like in demand.waiting(pods)}
 
 
-def reserved(pods: list[objects.Pod], nodes: list[objects.Node], *rooms: str) -> dict[str, str]:
-    found = ephemeral.reserve(seen.snapshot(pods=pods, nodes=nodes), landed(pods, *rooms))
+def claimed(pods: list[objects.Pod], nodes: list[objects.Node], *rooms: str) -> dict[str, str]:
+    found = ephemeral.claim(seen.snapshot(pods=pods, nodes=nodes), landed(pods, *rooms))
     return {each.node.meta.key.name: each.pod.meta.key.name for each in found}
 
 
@@ -87,22 +87,22 @@ def test_the_oldest_pods_get_the_instances_that_the_plan_sees_them_on() -> None:
         for name, day in (("c", 1), ("a", 2), ("b", 3))
     ]
     nodes = [node("n-1"), node("n-2"), node("n-3"), seen.node("plain")]
-    assert reserved(pods, nodes, "n-1", "n-2", "plain") == {"n-1": "c", "n-2": "a"}
+    assert claimed(pods, nodes, "n-1", "n-2", "plain") == {"n-1": "c", "n-2": "a"}
 
 
 def test_only_free_instances_are_given_away() -> None:
     pods = [seen.pod("a"), seen.pod("b"), seen.pod("stranger", node="taken")]
     nodes = [node("held", "b"), node("spent", "gone"), node("taken")]
-    assert reserved(pods, nodes, "held", "spent", "taken") == {}
+    assert claimed(pods, nodes, "held", "spent", "taken") == {}
 
 
-def test_what_goes_anywhere_needs_no_reservation() -> None:
-    assert reserved([seen.pod("system", tolerations=ANYWHERE)], [node()], "node") == {}
+def test_what_goes_anywhere_needs_no_claim() -> None:
+    assert claimed([seen.pod("system", tolerations=ANYWHERE)], [node()], "node") == {}
 
 
 def test_pods_that_differ_never_get_the_same_instance_though_both_fit() -> None:
     pods = [seen.pod("small"), seen.pod("large", cpu="2")]
-    assert len(ephemeral.reserve(seen.snapshot(pods=pods, nodes=[node()]), landed(pods, "node"))) == 1
+    assert len(ephemeral.claim(seen.snapshot(pods=pods, nodes=[node()]), landed(pods, "node"))) == 1
 
 
 def test_who_has_an_instance_and_no_toleration_is_found() -> None:
@@ -242,7 +242,7 @@ class Cluster:
         self.unbound.clear()
 
     def settle(self, _: int) -> None:
-        """Do what `Reservations.settle` does, with an exact history of what became of pods."""
+        """Do what `Claims.settle` does, with an exact history of what became of pods."""
         gone = {uid for uid in self.unbound if uid not in self.pods and uid not in self.seen_pods}
         never = frozenset(uid for uid in gone if not any(uid in had for had in self.had.values()))
         for each in ephemeral.stands(self._nodes(), self.seen_pods.values(), never):
@@ -255,10 +255,10 @@ class Cluster:
             elif each.standing is Standing.TAKEN and each.pod is not None:
                 self._write(name, each.pod.meta.uid)
 
-    def reserve(self, pick: int) -> None:
-        """Reserve, and die before the pods are let on, or not."""
+    def claim(self, pick: int) -> None:
+        """Claim, and die before the pods are let on, or not."""
         snapshot = seen.snapshot(pods=self.seen_pods.values(), nodes=self._nodes())
-        for each in ephemeral.reserve(snapshot, landed(list(self.seen_pods.values()), *self.seen_nodes)):
+        for each in ephemeral.claim(snapshot, landed(list(self.seen_pods.values()), *self.seen_nodes)):
             uid = each.pod.meta.uid
             if self._write(each.node.meta.key.name, uid) and pick % 2:
                 self.unbound.add(uid)
@@ -266,7 +266,7 @@ class Cluster:
 
     def cycle(self, pick: int) -> None:
         """Do all that one cycle does."""
-        for step in (self.look_at_nodes, self.look_at_pods, self.settle, self.reserve):
+        for step in (self.look_at_nodes, self.look_at_pods, self.settle, self.claim):
             step(pick)
 
     def _nodes(self) -> list[objects.Node]:
@@ -288,7 +288,7 @@ STEPS = (
     Cluster.look_at_pods,
     Cluster.look_at_nodes,
     Cluster.settle,
-    Cluster.reserve,
+    Cluster.claim,
 )
 
 

@@ -147,7 +147,7 @@ def claim(site: Site, name: str, uid: str) -> int:
     return site.plane.api.request("PATCH", path, changes, content_type=MERGE).status
 
 
-def wait_reserved(site: Site, *names: str) -> None:
+def wait_claimed(site: Site, *names: str) -> None:
     """Wait until an instance is kept for any of these pods."""
     pods = site.pods()
     uids = {pods[name]["metadata"]["uid"] for name in names}
@@ -168,7 +168,7 @@ def test_a_leader_killed_while_it_gives_instances_away_leaves_one_pod_to_each(si
             names = [f"pod-{wave}-{number}" for number in range(4)]
             for name in names:
                 site.add_pod(name, cpu="100m")
-            wait_reserved(site, *names)
+            wait_claimed(site, *names)
             leader.send(signal.SIGKILL)
             waiting.eventually(lambda: leader.process.poll() is not None)  # noqa: B023  # called in this round only
             pair.revive()

@@ -1,4 +1,4 @@
-"""DaemonSets reach the nodes of every pool, those of one scope and reserved ones included."""
+"""DaemonSets reach the nodes of every pool, those of one scope and claimed ones included."""
 
 from autoscaler.api import keys
 from tests.e2e.policies import ground
@@ -11,7 +11,7 @@ def daemon_set(name: str) -> Object:
     return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
 
 
-def test_a_plain_daemon_set_reaches_exclusive_and_reserved_nodes(here: Ground) -> None:
+def test_a_plain_daemon_set_reaches_exclusive_and_claimed_nodes(here: Ground) -> None:
     pool = f"pool-{here.id}"
     taints = [ground.taint(keys.INSTANCE_POOL, pool), ground.taint(keys.RESERVED_FOR, keys.RESERVED_FOR_NONE)]
     nodes = here.add_nodes("kept", 2, pool=pool, taints=taints)

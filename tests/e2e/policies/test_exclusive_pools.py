@@ -125,20 +125,20 @@ def test_a_toleration_that_is_anothers_cannot_be_added_later(here: Ground) -> No
         here.api.merge(path, {"metadata": {"labels": {"seen": "true"}}})
 
 
-def test_a_reservation_is_tolerated_by_the_pod_that_it_names_alone(here: Ground) -> None:
+def test_a_claim_is_tolerated_by_the_pod_that_it_names_alone(here: Ground) -> None:
     namespace = here.add_namespace(f"work-{here.id}")
     victim = here.add_pod(namespace, "victim", schedulerName="nobody")
     uid = victim["metadata"]["uid"]
-    reservation = ground.toleration(uid, key=keys.RESERVED_FOR)
-    forged = ground.pod("thief", tolerations=[reservation])
+    claim = ground.toleration(uid, key=keys.RESERVED_FOR)
+    forged = ground.pod("thief", tolerations=[claim])
     forged["metadata"]["uid"] = uid
-    assert pool_tolerations.RESERVATION_MESSAGE in here.try_pod(namespace, forged).body["message"]
+    assert pool_tolerations.CLAIM_MESSAGE in here.try_pod(namespace, forged).body["message"]
     thief = here.add_pod(namespace, "thief", schedulerName="nobody")
 
-    def reserve(pod: ground.Object) -> int:
+    def give_claim(pod: ground.Object) -> int:
         path = f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}"
-        more = {"spec": {"tolerations": [*pod["spec"]["tolerations"], reservation]}}
+        more = {"spec": {"tolerations": [*pod["spec"]["tolerations"], claim]}}
         return here.api.request("PATCH", path, more, content_type="application/merge-patch+json").status
 
-    assert reserve(thief) == 422
-    assert reserve(victim) == 200
+    assert give_claim(thief) == 422
+    assert give_claim(victim) == 200

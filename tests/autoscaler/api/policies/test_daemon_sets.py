@@ -9,7 +9,7 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies import base, daemon_sets
 
 POOL = {"key": keys.INSTANCE_POOL, "operator": "Exists"}
-RESERVED = {"key": keys.RESERVED_FOR, "operator": "Exists"}
+CLAIMED = {"key": keys.RESERVED_FOR, "operator": "Exists"}
 
 
 def daemon_set(tolerations: Sequence[Manifest] | None = None) -> Manifest:
@@ -25,10 +25,10 @@ def changed(body: Manifest, old: Manifest | None = None) -> Manifest:
 @pytest.mark.parametrize(
     ("given", "want"),
     [
-        (None, [POOL, RESERVED]),
-        ([{"key": "app", "operator": "Exists"}], [{"key": "app", "operator": "Exists"}, POOL, RESERVED]),
-        ([RESERVED], [RESERVED, POOL]),
-        ([POOL | {"effect": "PreferNoSchedule"}, RESERVED], [POOL | {"effect": "PreferNoSchedule"}, RESERVED, POOL]),
+        (None, [POOL, CLAIMED]),
+        ([{"key": "app", "operator": "Exists"}], [{"key": "app", "operator": "Exists"}, POOL, CLAIMED]),
+        ([CLAIMED], [CLAIMED, POOL]),
+        ([POOL | {"effect": "PreferNoSchedule"}, CLAIMED], [POOL | {"effect": "PreferNoSchedule"}, CLAIMED, POOL]),
         ([{"operator": "Exists"}], [{"operator": "Exists"}]),
     ],
 )
@@ -41,4 +41,4 @@ def test_what_is_missing_is_added(given: list[Manifest] | None, want: list[Manif
 def test_a_template_that_stays_is_left_as_it_is() -> None:
     stored = daemon_set()
     assert changed(daemon_set(), stored) == stored
-    assert changed(daemon_set(), daemon_set([POOL, RESERVED])) == daemon_set([POOL, RESERVED])
+    assert changed(daemon_set(), daemon_set([POOL, CLAIMED])) == daemon_set([POOL, CLAIMED])

@@ -1,4 +1,4 @@
-"""A scope's pods tolerate its own exclusive pools; nobody names another's, or a reservation that is not their own."""
+"""A scope's pods tolerate its own exclusive pools; nobody names another's, or a claim that is not their own."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests import builders
 DAEMONS = pool_tolerations.DAEMON_CONTROLLERS[0]
 OWN = {"key": keys.INSTANCE_POOL, "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 ALL_POOLS = {"key": keys.INSTANCE_POOL, "operator": "Exists"}
-RESERVED = {"key": keys.RESERVED_FOR, "operator": "Equal", "value": "uid-1", "effect": "NoSchedule"}
+CLAIMED = {"key": keys.RESERVED_FOR, "operator": "Equal", "value": "uid-1", "effect": "NoSchedule"}
 EVERYTHING = {"operator": "Exists"}
 
 
@@ -84,22 +84,22 @@ def test_another_scopes_pool_may_not_be_named(body: Manifest, owner: str | None,
         (pod({**OWN, "effect": "PreferNoSchedule"}), None, None),
         (pod(ALL_POOLS), "team", pool_tolerations.UNNAMED_MESSAGE),
         (pod(EVERYTHING), None, None),
-        (pod(RESERVED), "team", pool_tolerations.RESERVATION_MESSAGE),
-        (pod({"key": keys.RESERVED_FOR, "operator": "Exists"}), "team", pool_tolerations.RESERVATION_MESSAGE),
+        (pod(CLAIMED), "team", pool_tolerations.CLAIM_MESSAGE),
+        (pod({"key": keys.RESERVED_FOR, "operator": "Exists"}), "team", pool_tolerations.CLAIM_MESSAGE),
     ],
 )
 def test_a_toleration_of_ours_needs_a_ground(body: Manifest, scope: str | None, want: str | None) -> None:
     assert pool_tolerations.UNFOUNDED.twin(request(body, scope=scope)) == want
 
 
-def test_a_pod_that_exists_may_be_given_the_reservation_that_names_it() -> None:
-    assert pool_tolerations.UNFOUNDED.twin(request(pod(RESERVED), old=pod())) is None
-    anothers = {**RESERVED, "value": "uid-2"}
-    assert pool_tolerations.UNFOUNDED.twin(request(pod(anothers), old=pod())) == pool_tolerations.RESERVATION_MESSAGE
+def test_a_pod_that_exists_may_be_given_the_claim_that_names_it() -> None:
+    assert pool_tolerations.UNFOUNDED.twin(request(pod(CLAIMED), old=pod())) is None
+    anothers = {**CLAIMED, "value": "uid-2"}
+    assert pool_tolerations.UNFOUNDED.twin(request(pod(anothers), old=pod())) == pool_tolerations.CLAIM_MESSAGE
 
 
 def test_what_a_pod_has_already_is_not_asked_about() -> None:
-    old = pod(OWN, ALL_POOLS, {**RESERVED, "value": "uid-2"})
+    old = pod(OWN, ALL_POOLS, {**CLAIMED, "value": "uid-2"})
     for policy in (pool_tolerations.FOREIGN, pool_tolerations.UNFOUNDED):
         assert policy.twin(request(old, old=old, owner="other")) is None
 

@@ -28,7 +28,7 @@ HISTORY_SECONDS: Final = 5.0
 _PLAIN: Final = msgspec.json.Decoder(dict[str, Any])
 
 
-class Reservations:
+class Claims:
     """Gives instances to pods, one to one."""
 
     def __init__(
@@ -80,9 +80,9 @@ class Reservations:
         tolerating = [self._tolerate(each.pod) for each in ephemeral.promised(self._stands())]
         return is_known and all(await asyncio.gather(*self._corrections(), *tolerating))
 
-    async def reserve(self, snapshot: Snapshot, landed: Landed) -> bool:
+    async def claim(self, snapshot: Snapshot, landed: Landed) -> bool:
         """Give free instances to the pods that the plan expects there; False: not all got theirs."""
-        return all(await asyncio.gather(*(self._reserve(each) for each in ephemeral.reserve(snapshot, landed))))
+        return all(await asyncio.gather(*(self._claim(each) for each in ephemeral.claim(snapshot, landed))))
 
     def _stands(self) -> tuple[ephemeral.Stand, ...]:
         """Say where each instance stands; reckoned anew only when something has changed."""
@@ -95,14 +95,14 @@ class Reservations:
             self._seen, self._seen_of = ephemeral.stands(self._kept, pods.values(), self._never_bound), of
         return self._seen
 
-    async def _reserve(self, each: ephemeral.Reservation) -> bool:
+    async def _claim(self, each: ephemeral.Claim) -> bool:
         pod = self._pods.get(each.pod.meta.key)
         if pod is None or pod.meta.uid != each.pod.meta.uid or pod.node_name:
             return True  # it needs none any more
         self._unbound[pod.meta.uid] = pod
         if not await self._keep_for(each.node, pod.meta.uid):
             return False
-        log.info("instance_reserved", node=each.node.meta.key.name, pod=pod.meta.key)
+        log.info("instance_claimed", node=each.node.meta.key.name, pod=pod.meta.key)
         return await self._tolerate(pod)
 
     def _corrections(self) -> Iterable[Coroutine[Any, Any, bool]]:
