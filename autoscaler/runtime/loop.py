@@ -48,7 +48,7 @@ class Runner:
         self,
         name: str,
         time: clock.Clock,
-        gate: fence.Fence,
+        fence_: fence.Fence,
         metrics: telemetry.Metrics,
         *,
         pace: Pace = DEFAULT_PACE,
@@ -57,7 +57,7 @@ class Runner:
         self.sources: list[control.Source] = []
         self.tables: list[tuple[str, store.Table[Any]]] = []
         self._time = time
-        self._gate = gate
+        self._fence = fence_
         self._metrics = metrics
         self._pace = pace
         self._dirty: set[tuple[str, objects.Key]] = set()
@@ -85,7 +85,7 @@ class Runner:
     def held_back(self) -> str | None:
         """Return why no cycle may start now: something is not synced, or we may not act; None if it may."""
         missing = next((missing for source in self.sources if (missing := source.unsynced())), None)
-        closed = self._gate.closed()
+        closed = self._fence.closed()
         return missing or (str(closed) if closed not in (None, fence.Closed.OBSERVING) else None)
 
     async def run(self, controller: control.Controller) -> None:
@@ -152,7 +152,7 @@ class Runner:
                     raise RuntimeError("the cycle was cancelled from within")
                 if done:
                     return task.result()
-                reason = self._gate.closed()
+                reason = self._fence.closed()
                 if reason not in (None, fence.Closed.OBSERVING):
                     raise writer.FencedError(f"the cycle was cancelled: {reason}")
         finally:

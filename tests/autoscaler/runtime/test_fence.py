@@ -24,7 +24,7 @@ def test_the_time_left_is_asked_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gate", "want"),
+    ("fenced", "want"),
     [
         (made(0.0, observe=True, paused=True), fence.Closed.NOT_LEADING),
         (made(1.0, observe=True, paused=True), fence.Closed.PAUSED),
@@ -32,8 +32,8 @@ def test_the_time_left_is_asked_once() -> None:
         (made(1.0), None),
     ],
 )
-def test_an_observer_too_must_lead_and_can_be_paused(gate: fence.Fence, want: fence.Closed | None) -> None:
-    assert gate.closed() == want
+def test_an_observer_too_must_lead_and_can_be_paused(fenced: fence.Fence, want: fence.Closed | None) -> None:
+    assert fenced.closed() == want
 
 
 def test_refused_and_observed_are_told_apart() -> None:
@@ -45,13 +45,13 @@ def test_refused_and_observed_are_told_apart() -> None:
 
 def test_an_observer_says_what_it_would_write_but_not_a_thousand_times() -> None:
     now = [0.0]
-    gate = fence.Fence(remaining=lambda: 1.0, is_paused=lambda: False, observe=True, monotonic=lambda: now[0])
+    fenced = fence.Fence(remaining=lambda: 1.0, is_paused=lambda: False, observe=True, monotonic=lambda: now[0])
     with structlog.testing.capture_logs() as logged:
         for second in range(25):
             now[0] = float(second)
             for number in range(100):
                 with pytest.raises(writer.ObservedError):
-                    gate.check(port.Request(method="PATCH", path=f"/api/v1/namespaces/n/pods/p-{number}"))
+                    fenced.check(port.Request(method="PATCH", path=f"/api/v1/namespaces/n/pods/p-{number}"))
     assert [entry["alike_since"] for entry in logged] == [0, 999, 999]
 
 
