@@ -64,7 +64,7 @@ PANELS: Final = (
         title="Longest wait for a cycle",
         description="How long the oldest change has waited for its controller. Only who leads takes changes up, so the "
         "leader's number is the smallest.",
-        queries=(("min by (controller) (sluice_queue_age_seconds{$of})", "{{controller}}"),),
+        queries=(("min by (controller) (sluice_oldest_change_seconds{$of})", "{{controller}}"),),
         unit="s",
     ),
     Panel(
@@ -200,7 +200,7 @@ ALERTS: Final = (
     ),
     Alert(
         name="SluiceFallsBehind",
-        expression="min by (controller) (sluice_queue_age_seconds{$of}) > 60",
+        expression="min by (controller) (sluice_oldest_change_seconds{$of}) > 60",
         after="5m",
         severity="warning",
         summary="Changes wait for controller {{ $labels.controller }} for over a minute.",

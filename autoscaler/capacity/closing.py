@@ -1,8 +1,8 @@
 """Nodes that take no more work, because their pool has used up what it may use this month. Pure.
 
-Work that runs goes on, and nothing follows it: or a pool with a long queue would never come to an end, since each pod
-that ends makes room for the next. As many nodes as a group must have at least stay open: their instances are paid for
-either way.
+Work that runs goes on, and nothing follows it: or a pool that many pods wait for would never come to an end, since each
+pod that ends makes room for the next. As many nodes as a group must have at least stay open: their instances are paid
+for either way.
 """
 
 from autoscaler.capacity import budgets, marks, offers, supply, work

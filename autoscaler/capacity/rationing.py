@@ -57,25 +57,25 @@ class Rationed:
 
 def place(snapshot: Snapshot, situation: Situation, pods: Pods, policy: Policy) -> Rationed:
     """Place all demands; those of scopes with targets or budgets go through the scope's pools one after the other."""
-    queues = [queue for demands in _by_scope(snapshot, pods) for queue in _queues(snapshot, demands, pods)]
-    if not queues:
+    batches = [batch for demands in _by_scope(snapshot, pods) for batch in _batches(snapshot, demands, pods)]
+    if not batches:
         return Rationed(placed=placement.place(situation, policy), pods=pods)
-    taken = {demand for queue in queues for demand in queue.pods}
+    taken = {demand for batch in batches for demand in batch.pods}
     free = tuple(demand for demand in situation.demands if demand not in taken)
-    whole = [*free, *(demand for queue in queues for demand in queue.whole.values())]
+    whole = [*free, *(demand for batch in batches for demand in batch.whole.values())]
     there = placement.place(dataclasses.replace(situation, demands=tuple(whole), groups=()), policy)
     counts = _counts(there.landings, there.expected)
-    for queue in queues:
-        queue.begin(counts)
+    for batch in batches:
+        batch.begin(counts)
     trials = _Trials(situation)
     while True:
-        for queue in queues:
-            queue.ask(trials.unfit)
-        parts = [part.demand for queue in queues for part in queue.parts]
+        for batch in batches:
+            batch.ask(trials.unfit)
+        parts = [part.demand for batch in batches for part in batch.parts]
         placed = placement.place(dataclasses.replace(situation, demands=(*free, *parts)), policy)
         missing = {each.demand: each for each in placed.unplaced}
-        if not [queue for queue in queues if queue.goes_on(missing)]:
-            return _rationed(placed, pods, queues)
+        if not [batch for batch in batches if batch.goes_on(missing)]:
+            return _rationed(placed, pods, batches)
 
 
 def _by_scope(snapshot: Snapshot, pods: Pods) -> Iterator[list[Demand]]:
@@ -133,24 +133,24 @@ def _counts(landings: Iterable[Landing], expected: Iterable[Filling]) -> Mapping
     return found
 
 
-def _rationed(placed: Placement, pods: Pods, queues: Iterable["_Queue"]) -> Rationed:
+def _rationed(placed: Placement, pods: Pods, batches: Iterable["_Batch"]) -> Rationed:
     made, origins, held = dict(pods), dict[Demand, Demand](), list[Held]()
-    for queue in queues:
-        left = dict(queue.pods)
+    for batch in batches:
+        left = dict(batch.pods)
         for origin in left:
             made.pop(origin, None)
-        for part in queue.parts:
+        for part in batch.parts:
             count = part.demand.count
             made[part.demand], left[part.origin] = left[part.origin][:count], left[part.origin][count:]
             origins[part.demand] = part.origin
-        held += [Held(demand=each, pods=rest, rejections=queue.why(each)) for each, rest in left.items() if rest]
+        held += [Held(demand=each, pods=rest, rejections=batch.why(each)) for each, rest in left.items() if rest]
     return Rationed(placed=placed, pods=made, origins=origins, held=tuple(held))
 
 
 # Pods of a scope, on their way through its pools
 
 
-def _queues(snapshot: Snapshot, demands: list[Demand], pods: Pods) -> "Iterator[_Queue]":
+def _batches(snapshot: Snapshot, demands: list[Demand], pods: Pods) -> "Iterator[_Batch]":
     """Yield a scope's pods that wait for nobody, then those that may."""
     scope, tiers = demands[0].scope, demands[0].pools or ()
     purse = stages.Purse.of(snapshot, scope)
@@ -158,7 +158,7 @@ def _queues(snapshot: Snapshot, demands: list[Demand], pods: Pods) -> "Iterator[
         chosen = {each: tuple(pod for pod in pods[each] if latency.may_wait(pod) is may_wait) for each in demands}
         chosen = {each: found for each, found in chosen.items() if found}
         if chosen:
-            yield _Queue(chosen, stages.of_scope(snapshot, scope, tiers, may_wait=may_wait), purse)
+            yield _Batch(chosen, stages.of_scope(snapshot, scope, tiers, may_wait=may_wait), purse)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -182,7 +182,7 @@ class _Asking:
     busy: int = 0
 
 
-class _Queue:
+class _Batch:
     """Pods of one scope, all of which may wait for others or none of which may."""
 
     def __init__(self, pods: Pods, turns: list[stages.Stage], purse: stages.Purse) -> None:
@@ -269,7 +269,7 @@ class _Queue:
         return len(self.pods[origin]) - self._room[origin] - given
 
     def _serve(self, stage: stages.Stage, given: Mapping[Demand, int], lost: Mapping[Demand, Unplaced]) -> None:
-        """Take those out of the queue that the stage serves, at once or within its target."""
+        """Take those out of the batch that the stage serves, at once or within its target."""
         fitting = self._asking.fitting
         if not lost and self._asking.asked == self._asking.wanted:
             self._rest |= dict.fromkeys(fitting, 0)

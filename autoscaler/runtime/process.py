@@ -288,7 +288,7 @@ class Process:
             [({"lease": lease, "holder": holder}, 1.0) for lease, holder in sorted(self._rivals().items())],
         )
         yield metrics.gauge(
-            "sluice_queue_age_seconds",
+            "sluice_oldest_change_seconds",
             "How long the oldest change has waited for a cycle.",
             [({"controller": name}, runner.oldest_change_seconds()) for name, runner in self._runners.items()],
         )

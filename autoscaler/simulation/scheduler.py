@@ -67,9 +67,9 @@ class Scheduler:
         if body["spec"].get("nodeName"):
             self._place(key, body)
         elif before is None or _says_more(before, after):
-            self._queue(key, body)
+            self._enlist(key, body)
 
-    def _queue(self, key: Key, pod: Manifest) -> None:
+    def _enlist(self, key: Key, pod: Manifest) -> None:
         spec = pod["spec"]
         self._unlist(key)
         if spec.get("schedulerName") != self._name or spec.get("schedulingGates"):

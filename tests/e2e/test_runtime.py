@@ -306,6 +306,6 @@ def test_metrics_and_health_are_served(clean: Plane, start: Callable[..., replic
         'sluice_reconcile_duration_seconds_count{controller="beats",outcome="done"}',
         'sluice_writes_total{kind="ConfigMap",lease="engine-test",outcome="done",verb="create"}',
         'sluice_watch_restarts_total{kind="ConfigMap"}',
-        'sluice_queue_age_seconds{controller="copies"}',
+        'sluice_oldest_change_seconds{controller="copies"}',
     ):
         assert name in text, name

@@ -68,12 +68,12 @@ def _tally(ground_: ground.Ground, number: int) -> rules.Tally:
 
 def _fill_asked(ground_: ground.Ground, portions: Sequence[lots.Portion], packed: Packed) -> None:
     for number, asked in enumerate(ground_.asked):
-        queue = _Queue([portion for portion in portions if portion.left and portion.asked >> number & 1])
+        order = _PackingOrder([portion for portion in portions if portion.left and portion.asked >> number & 1])
         free = ground_.vector(asked.template.allocatable)
         nodes = asked.nodes
         while nodes > 0:
             node = _Node(free)
-            queue.fill(node)
+            order.fill(node)
             content = list(node.content.items())
             if not content:
                 break
@@ -102,7 +102,7 @@ def _take(portion: lots.Portion, count: int, free: list[int], tally: rules.Tally
         tally.add(portion.host, count)
 
 
-class _Queue:
+class _PackingOrder:
     """Portions in the order of packing, in blocks that can be passed over at once."""
 
     def __init__(self, portions: Sequence[lots.Portion], bit: int = -1) -> None:
@@ -205,7 +205,7 @@ class _Launching:
         self._chooser = chooser
         self._packed = packed
         self._portions = [portion for portion in portions if portion.left]
-        self._queues: dict[int, _Queue] = {}
+        self._orders: dict[int, _PackingOrder] = {}
         self._tiered = [portion for portion in self._portions if len(portion.tiers) > 1]
         self._open = -1
         self._alone: dict[int, int] = {}
@@ -270,23 +270,23 @@ class _Launching:
     def _filled(self, seed: lots.Portion, number: int, *, evenly: bool) -> _Proposal:
         """Fill a node of a group, then look for the best group that holds the same."""
         family = self._ground.families[self._ground.family_of[number]]
-        node, queue = _Node(family.allocatable), self._queue(number)
+        node, order = _Node(family.allocatable), self._order(number)
         nodes = choosing.nodes_filled(self._all_wanted(1 << number), family) if evenly else 1.0
         node.add(seed, max(1, int(seed.left / max(nodes, 1.0))) if evenly else seed.left)
         if nodes > 1.0:
-            queue.sample(node, nodes)
-        queue.fill(node)
+            order.sample(node, nodes)
+        order.fill(node)
         used = [has - left for has, left in zip(family.allocatable, node.free, strict=True)]
         content = list(node.content.items())
         groups = self._chooser.best(self._holding(content, used), used)
         return _Proposal(content=content, groups=groups, score=self._chooser.score(groups[0], used))
 
-    def _queue(self, number: int) -> _Queue:
-        queue = self._queues.get(number)
-        if queue is None:
+    def _order(self, number: int) -> _PackingOrder:
+        order = self._orders.get(number)
+        if order is None:
             bit = 1 << number
-            queue = self._queues[number] = _Queue([p for p in self._portions if p.left and p.groups & bit], bit)
-        return queue
+            order = self._orders[number] = _PackingOrder([p for p in self._portions if p.left and p.groups & bit], bit)
+        return order
 
     def _look_anew(self) -> None:
         """Groups have closed: it may be the turn of other tiers."""
