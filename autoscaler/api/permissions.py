@@ -42,7 +42,8 @@ class Where(StrEnum):
     """Kubernetes' own namespace; only with names, but for new Leases."""
     WORKER_LEASES = "worker-leases"
     """Kubernetes' own namespace where worker pools of all namespaces are handled, and nowhere else: operators of the
-    whole cluster meet there, whichever namespaces they run in. Only for the Leases of the classes that are handled."""
+    whole cluster meet there, whichever namespaces they run in. Written are only the Leases of the classes that are
+    handled; those of other classes are read, to tell whether somebody handles their pools."""
 
 
 class WorkerScope(StrEnum):
@@ -119,8 +120,8 @@ def aws_rules(controllers: Iterable[str]) -> tuple[AwsRule, ...]:
 
 
 def _bound(rule: KubeRule, leases: tuple[str, ...]) -> KubeRule:
-    """Bind a rule about worker Leases to their names, but for creating: there Kubernetes looks at no name."""
-    if rule.where is not Where.WORKER_LEASES or rule.verbs == ("create",):
+    """Bind writing worker Leases to their names, but for creating: there Kubernetes looks at no name."""
+    if rule.where is not Where.WORKER_LEASES or "patch" not in rule.verbs:
         return rule
     return replace(rule, resource_names=leases)
 
@@ -179,7 +180,8 @@ KUBE: Final[Mapping[str, tuple[KubeRule, ...]]] = {
         _writing(Where.WORKER_SCOPE, "get patch", WorkerPool),  # a fresh look; the finalizer
         _rule(_CORE, "pods", "create delete get list patch watch", Where.WORKER_SCOPE),
         _rule("coordination.k8s.io", "leases", "create", Where.WORKER_LEASES),
-        _rule("coordination.k8s.io", "leases", "get patch", Where.WORKER_LEASES),  # kube_rules adds their names
+        _rule("coordination.k8s.io", "leases", "patch", Where.WORKER_LEASES),  # kube_rules adds their names
+        _rule("coordination.k8s.io", "leases", "get", Where.WORKER_LEASES),  # do operators of other classes live?
         _rule("apps", "deployments", "get", Where.WORKER_SCOPE),  # the pod template, read when a worker is made
         _rule(_CORE, "secrets", "get", Where.SECRET_NAMESPACES),
         _drain_object(),

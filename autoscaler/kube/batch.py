@@ -1,7 +1,7 @@
 """Do the same to many objects: the first alone, then several at once, and no further than the first refusal.
 
 What is refused to all, a right that is missing or a quota that is used, is asked for once and not a thousand times. An
-object that has changed or gone meanwhile is its own trouble, and the others go on.
+object that has changed or gone meanwhile is its own trouble, and the others go on; but not where it is so of each.
 """
 
 import asyncio
@@ -16,6 +16,8 @@ AT_ONCE: Final = 16
 """So many calls of one batch are under way at once: others must not wait for the last of a thousand."""
 PAUSE_SECONDS: Final = 1.0
 """After a server that was busy in the midst of a batch."""
+IN_A_ROW: Final = 2
+"""So many objects in a row that have changed or gone are no coincidence."""
 _SERVER_ERROR: Final = 500
 T = TypeVar("T")
 
@@ -62,6 +64,7 @@ class _Batch(Generic[T]):
         self.done = 0
         self.failures: list[port.KubeError] = []
         """What went wrong with one object alone."""
+        self._in_a_row = 0
         self._left = left
         self._do = do
         self._go_on = go_on
@@ -73,7 +76,10 @@ class _Batch(Generic[T]):
         """Go as far as possible, beginning with what was not done last time; return what stopped it, if anything."""
         self._left, self._undone = itertools.chain(self._undone, self._left), []
         self._stops.clear()
-        if await self._next():
+        before = self.done
+        while self.done == before and await self._next():
+            pass
+        if self.done > before:
             async with asyncio.TaskGroup() as group:
                 for _ in range(AT_ONCE):
                     group.create_task(self._work())
@@ -96,8 +102,10 @@ class _Batch(Generic[T]):
         try:
             await self._do(thing)
             self.done += 1
+            self._in_a_row = 0
         except port.KubeError as error:
-            if is_of_one(error):
+            self._in_a_row += 1
+            if is_of_one(error) and self._in_a_row < IN_A_ROW:
                 self.failures.append(error)
             else:
                 self._stops.append(error)

@@ -16,7 +16,7 @@ from autoscaler import backoff, control
 from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.control import metrics
-from autoscaler.kube import finalizers, kinds, objects, port, writer
+from autoscaler.kube import batch, finalizers, kinds, objects, port, writer
 from autoscaler.workers import leaving, pool_metrics, queue_reader, unhandled, worker_index, worker_pods
 from autoscaler.workers.model import Pool
 from autoscaler.workers.pool_reconciler import POOLS, PoolReconciler, Shared
@@ -55,17 +55,19 @@ class Controller:
         self._by_id: dict[worker_index.PoolId, PoolReconciler] = {}
         self._unanswered: dict[worker_index.PoolId, dict[str, float]] = {}
         """Workers of each pool that were asked for without an answer; they may come when another reconciler runs."""
-        self._orphans: dict[objects.Key, backoff.Retry] = {}
-        """Workers without a pool that could not be let go."""
+        self._orphans: dict[objects.Key, int] = {}
+        """Workers that may have no pool, and how often letting them go failed."""
+        self._orphan_retry = backoff.Retry(context.clock, _BACKOFF)
         self._hosts: tuple[asyncio.TaskGroup, Shared] | None = None
         self._farewell = leaving.Farewell(context, class_name=class_name, namespace=namespace)
+        pool_target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=self._pools)
         unhandled.UnhandledPools(
             context,
+            pool_target,
+            self._pod_target,
+            self._index,
             class_name=class_name,
-            pools=self._pools,
-            pods=self._pods,
-            index=self._index,
-            target=writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=self._pools),
+            is_everywhere=namespace is None,
         )
         context.feed(self)
         context.measure(self._measure)
@@ -80,8 +82,8 @@ class Controller:
             self._see(key)
         await self._free_orphans({key for kind, key in dirty if kind == kinds.PODS.kind})
         self._forget_unanswered()
-        pauses = [retry.next_at - self._context.clock.monotonic() for retry in self._orphans.values() if retry.next_at]
-        return self._context.clock.now() + min(pauses) if pauses else None
+        again_at = self._orphan_retry.next_at
+        return None if again_at is None else self._context.clock.now() + again_at - self._context.clock.monotonic()
 
     # The source: it hosts the reconcilers
 
@@ -168,13 +170,17 @@ class Controller:
     # Workers without a pool
 
     async def _free_orphans(self, changed: set[objects.Key]) -> None:
-        due = changed | {key for key, retry in self._orphans.items() if retry.is_due}
-        orphans = sorted(key for key in due if self._may_be_orphan(key))
-        self._orphans = {key: retry for key, retry in self._orphans.items() if key in orphans or key not in due}
-        await asyncio.gather(*(self._free_orphan(key) for key in orphans if self._is_due(key)))
-
-    def _is_due(self, key: objects.Key) -> bool:
-        return key not in self._orphans or self._orphans[key].is_due
+        """Let go of workers that are being deleted and whose pool is gone; those that failed before go last."""
+        self._orphans |= {key: 0 for key in changed if key not in self._orphans}
+        self._orphans = {key: failures for key, failures in self._orphans.items() if self._may_be_orphan(key)}
+        if not self._orphans:
+            self._orphan_retry.succeeded()
+        elif self._orphan_retry.is_due:
+            orphans = sorted(self._orphans, key=lambda key: (self._orphans[key], key))
+            outcome = await batch.each(orphans, self._free_orphan)
+            self._orphan_retry.note(is_done=outcome.failure is None)
+            if outcome.failure is not None:
+                log.warning("orphans_not_let_go", pods=len(self._orphans), error=str(outcome.failure))
 
     def _may_be_orphan(self, key: objects.Key) -> bool:
         pod: objects.Pod | None = self._pods.get(key)
@@ -183,16 +189,15 @@ class Controller:
         return not any(each in self._by_id for each in worker_index.pool_of(pod))
 
     async def _free_orphan(self, key: objects.Key) -> None:
-        """Let go of a worker that is being deleted and whose pool is gone; one that fails does not hold up others."""
         pod: objects.Pod | None = self._pods.get(key)
         try:
             if pod is not None and not await self._has_pool(pod):
                 await finalizers.remove(self._context.writer, self._pod_target, pod, keys.FINALIZER, attempts=1)
                 log.info("orphan_let_go", pod=key)
-            self._orphans.pop(key, None)
-        except port.KubeError as error:
-            log.warning("orphan_not_let_go", pod=key, error=str(error))
-            self._orphans.setdefault(key, backoff.Retry(self._context.clock, _BACKOFF)).failed()
+        except port.KubeError:
+            self._orphans[key] = self._orphans.get(key, 0) + 1
+            raise
+        self._orphans.pop(key, None)
 
     async def _has_pool(self, pod: objects.Pod) -> bool:
         """Ask for the pool that a worker names; a worker that names none, or none that could be, has none."""

@@ -9,6 +9,8 @@ from typing import Final
 from autoscaler.workers.model import Growth, Reason, Stuck, Told
 
 _NAMES_SHOWN: Final = 3
+FILLED_BY_FAILED: Final = "FailedWorkersFillPool"
+"""Why a pool is full: failed workers that are kept take all of it."""
 
 
 def adopted(identity: str) -> Told:
@@ -48,15 +50,16 @@ def full(growth: Growth, capacity: int, kept: Sequence[str]) -> Told | None:
     jobs = "1 job has" if growth.left_out == 1 else f"{growth.left_out} jobs have"
     left = f", and {jobs} no worker" if growth.left_out else ""
     if kept and len(kept) >= capacity:
-        message = (
-            f"the pool may have {workers(capacity)}, all of them are failed ones that are kept ({_some(kept)}){left}: "
-            "delete them, or set spec.workerSpec.failedWorkersLimit"
-        )
-    elif growth.left_out:
-        message = f"the pool may have {workers(capacity)}{left}"
-    else:
-        return None
-    return Told(reason=Reason.CAPACITY_REACHED, message=message, warning=True, is_change=True)
+        advice = "delete them, or set spec.workerSpec.failedWorkersLimit"
+        failed = f"all of them are failed ones that are kept ({_some(kept)})"
+        return _full(f"the pool may have {workers(capacity)}, {failed}{left}: {advice}", FILLED_BY_FAILED)
+    if growth.left_out:
+        return _full(f"the pool may have {workers(capacity)}{left}", Reason.CAPACITY_REACHED)
+    return None
+
+
+def _full(message: str, condition: str) -> Told:
+    return Told(reason=Reason.CAPACITY_REACHED, message=message, warning=True, is_change=True, condition=condition)
 
 
 def not_reconciled(message: str) -> Told:

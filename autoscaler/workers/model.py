@@ -84,6 +84,8 @@ class Told:
     warning: bool = False
     is_change: bool = False
     """The pool's state changed, and this is told once."""
+    condition: str = ""
+    """Where it is told as a condition too: the reason there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

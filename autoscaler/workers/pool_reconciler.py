@@ -183,12 +183,12 @@ class PoolReconciler:
     async def _handle(self, pool: Pool) -> None:
         if not await self._adopt(pool):
             return
-        await self._let_go()
         self._status.announce(pool.resource.spec.status)
         if pool.resource.spec.status is PoolStatus.SHUTDOWN:
             await self._shut_down(pool)
         else:
             await self._follow(pool)
+        await self._let_go()
         await self._publish()
 
     # Coming and going
@@ -212,8 +212,9 @@ class PoolReconciler:
         self._poller.stop()
         if keys.FINALIZER not in pool.meta.finalizers or not await self._try(Step.LIST, self._list):
             return
-        everyone = tuple((name, Cause.SHUTDOWN) for name in sorted(self._workers.there.pods))
-        await self._remove(CleanUp(remove=everyone))
+        staying = [name for name, pod in self._workers.there.pods.items() if pod.meta.deleted_at is None]
+        await self._remove(CleanUp(remove=tuple((name, Cause.SHUTDOWN) for name in sorted(staying))))
+        await self._let_go()
         if not self._workers.there.held:
             await self._try(Step.LEAVE, self._release)
 
@@ -248,6 +249,7 @@ class PoolReconciler:
                 self._status.settle(Stage.QUEUE)
             else:
                 self._status.fail(Stage.QUEUE, answer.problem)
+        if answer is not None or self._retries[Step.REMOVE].failures:
             await self._clean_up(pool)
         if self._size is not None and await self._try(Step.LIST, self._list):
             self.queue_size = self._size
@@ -326,7 +328,7 @@ class PoolReconciler:
         self._status.fail(Stage.CLEAN_UP, problem, told)
 
     async def _let_go(self) -> None:
-        """Take our finalizer off workers that somebody deleted."""
+        """Take our finalizer off workers that we or somebody else deleted."""
         if self._workers.there.hanging:
             await self._try(Step.LET_GO, lambda _: self._let_go_of_hanging())
 

@@ -71,7 +71,7 @@ def _status(pool: WorkerPool, known: Known, now: float) -> WorkerPoolStatus:
 
 def _conditions(pool: WorkerPool, known: Known, now: float) -> Any:  # noqa: ANN401  # the model reads them
     problem, full, wanted = known.problem, known.full, pool.spec.status
-    full_reason = "HasRoom" if full is None else full.reason
+    full_reason = "HasRoom" if full is None else full.condition
     said = (
         (READY, problem is None, problem.reason if problem else "Reconciled", problem.message if problem else ""),
         (ACTIVE, wanted is PoolStatus.ACTIVE, wanted, ""),

@@ -81,8 +81,8 @@ class StatusWriter:
                 pass
 
     def note_full(self, full: Told | None) -> None:
-        """Tell once that the pool is full; None: it is not."""
-        if full is not None and self._full is None:
+        """Tell once that the pool is full, and once more where the cause changes; None: it is not."""
+        if full is not None and (self._full is None or self._full.condition != full.condition):
             self.tell(full)
         self._full = full
 

@@ -1,11 +1,12 @@
-"""Pools that nobody handles: their class has no operator that lives. They are told so, and can be deleted all the same.
+"""Pools that nobody handles: their class has no operator that lives. They say so, and can be deleted all the same.
 
-An operator shows that it lives by the Lease of its class, in the pool's namespace or, where it handles all namespaces,
-in kube-system. Every operator looks at the pools that are not its own; it never makes or removes a worker of theirs.
+An operator shows that it lives by the Lease of its class. We look where our own is: in our namespace, or in kube-system
+where we handle all namespaces. Of an operator whose Lease is elsewhere we only see what it does: a pool on whose
+present spec another operator has acted is taken to be handled. We never make or remove a worker of pools that are not
+ours.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Final, NamedTuple
 
 import structlog
@@ -13,7 +14,7 @@ import structlog
 from autoscaler import backoff, control
 from autoscaler.api import keys, names
 from autoscaler.control import polling
-from autoscaler.kube import batch, finalizers, kinds, lease, objects, port, store, writer
+from autoscaler.kube import batch, finalizers, kinds, lease, objects, port, writer
 from autoscaler.workers import status, worker_index
 from autoscaler.workers.model import Pool
 
@@ -25,16 +26,11 @@ PATIENCE_SECONDS: Final = 60.0
 _BACKOFF: Final = backoff.Backoff(first_seconds=LOOK_SECONDS, longest_seconds=300.0)
 
 
-class _Place(NamedTuple):
-    namespace: str
-    class_name: str | None
-
-
 class _Sign(NamedTuple):
     """The last sign of life of a class's operator."""
 
-    renewed: datetime | None
-    """By its own clock; None: nobody holds the Lease."""
+    lease: lease.Lease | None
+    """Its Lease as it was; None: there is none where we look."""
     seen_at: float
     """Since when, by ours, it has been so."""
 
@@ -45,58 +41,80 @@ class UnhandledPools:
     def __init__(
         self,
         context: control.ControllerContext,
+        pools: writer.Target[Pool],
+        pods: writer.Target[objects.Pod],
+        index: worker_index.WorkerIndex,
         *,
         class_name: str | None,
-        pools: store.Table[Pool],
-        pods: store.Table[objects.Pod],
-        index: worker_index.WorkerIndex,
-        target: writer.Target[Pool],
+        is_everywhere: bool,
     ) -> None:
+        """Look at the pools that are not of our class; `is_everywhere`: we handle those of all namespaces."""
         self._context = context
         self._class_name = class_name
-        self._pools = pools
+        self._leases = KUBE_SYSTEM if is_everywhere else context.namespace
+        self._target = pools
+        self._pod_target = pods
         self._index = index
-        self._target = target
-        self._pod_target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=pods)
-        self._signs: dict[_Place, _Sign] = {}
+        self._signs: dict[str, _Sign] = {}
+        """By the name of the Lease."""
+        self._idle_since: dict[str, tuple[int, float]] = {}
+        """By the UID of a pool: since when nobody has acted on its generation."""
         self._retries = backoff.Retries(context.clock, _BACKOFF)
         polling.Polling(context, "worker pools that nobody handles", self._look)
 
     async def _look(self) -> float:
-        strangers = [pool for pool in self._pools if pool.resource.spec.worker_pool_class_name != self._class_name]
-        places = {_place(pool) for pool in strangers}
-        self._signs = {place: sign for place, sign in self._signs.items() if place in places}
-        for place in sorted(places, key=str):
-            await self._look_at(place)
+        pools = self._target.table or ()
+        strangers = [pool for pool in pools if pool.resource.spec.worker_pool_class_name != self._class_name]
+        leases = {_lease(pool) for pool in strangers}
+        self._signs = {name: sign for name, sign in self._signs.items() if name in leases}
+        for name in sorted(leases):
+            if not self._retries.holds(name):
+                self._retries.note(name, is_done=await self._look_at(name))
+        self._note_idle(strangers)
         for pool in strangers:
-            if self._is_deserted(_place(pool)) and not self._retries.holds(pool.meta.uid):
+            if self._is_deserted(pool) and not self._retries.holds(pool.meta.uid):
                 self._retries.note(pool.meta.uid, is_done=await self._attend(pool))
         return LOOK_SECONDS
 
-    async def _look_at(self, place: _Place) -> None:
-        """Note the newest sign of life of a class's operators; where we may not look, they are taken to live."""
+    async def _look_at(self, name: str) -> bool:
+        """Note the newest sign of life of a class's operator; where we may not look, it is taken to live."""
+        request = port.Request(method="GET", path=kinds.LEASES.path(name, self._leases))
         try:
-            renewed = [await self._renewed(place, where) for where in (place.namespace, KUBE_SYSTEM)]
-        except port.KubeError as error:
-            log.info("operator_not_looked_for", namespace=place.namespace, lease=_lease(place), error=str(error))
-            self._signs.pop(place, None)
-            return
-        newest = max((at for at in renewed if at is not None), default=None)
-        before = self._signs.get(place)
-        if before is None or before.renewed != newest:
-            self._signs[place] = _Sign(newest, self._context.clock.monotonic())
-
-    async def _renewed(self, place: _Place, where: str) -> datetime | None:
-        request = port.Request(method="GET", path=kinds.LEASES.path(_lease(place), where))
-        try:
-            spec = lease.decode(port.required(await self._context.api.send(request))).spec
+            found = lease.decode(port.required(await self._context.api.send(request)))
         except port.NotFoundError:
-            return None
-        return spec.renew_time if spec.holder_identity else None
+            found = None
+        except port.KubeError as error:
+            log.info("operator_not_looked_for", lease=name, error=str(error))
+            self._signs.pop(name, None)
+            return False
+        before = self._signs.get(name)
+        if before is None or before.lease != found:  # it is renewed every few seconds, and given back at the end
+            self._signs[name] = _Sign(found, self._context.clock.monotonic())
+        return True
 
-    def _is_deserted(self, place: _Place) -> bool:
-        sign = self._signs.get(place)
-        return sign is not None and self._context.clock.monotonic() - sign.seen_at >= PATIENCE_SECONDS
+    def _note_idle(self, strangers: Iterable[Pool]) -> None:
+        """Note since when nobody has acted on the present spec of pools."""
+        now, before = self._context.clock.monotonic(), self._idle_since
+        self._idle_since = {}
+        for pool in strangers:
+            generation, (known, since) = pool.meta.generation, before.get(pool.meta.uid, (-1, now))
+            if not self._is_acted_on(pool):
+                self._idle_since[pool.meta.uid] = (generation, since if known == generation else now)
+
+    def _is_acted_on(self, pool: Pool) -> bool:
+        status_ = pool.resource.status
+        is_theirs = status_.managed_by not in (None, self._context.identity)
+        return is_theirs and status_.observed_generation == pool.meta.generation
+
+    def _is_deserted(self, pool: Pool) -> bool:
+        """Tell whether the operator of a pool died, or there was none and nobody acts on the pool."""
+        now, sign = self._context.clock.monotonic(), self._signs.get(_lease(pool))
+        if sign is None or now - sign.seen_at < PATIENCE_SECONDS:
+            return False
+        if sign.lease is not None:
+            return True
+        _, idle_since = self._idle_since.get(pool.meta.uid, (0, now))
+        return now - idle_since >= PATIENCE_SECONDS
 
     async def _attend(self, pool: Pool) -> bool:
         """Tell that nobody handles a pool, and let go of what is being deleted; return whether all that was done."""
@@ -124,16 +142,12 @@ class UnhandledPools:
         return self._index.get(identity) or worker_index.NOBODY
 
 
-def _place(pool: Pool) -> _Place:
-    return _Place(pool.meta.key.namespace, pool.resource.spec.worker_pool_class_name)
-
-
-def _lease(place: _Place) -> str:
-    return names.worker_lease(place.class_name)
+def _lease(pool: Pool) -> str:
+    return names.worker_lease(pool.resource.spec.worker_pool_class_name)
 
 
 def _message(pool: Pool) -> str:
-    namespace, class_name = _place(pool)
+    namespace, class_name = pool.meta.key.namespace, pool.resource.spec.worker_pool_class_name
     who = "default operator" if class_name is None else f"operator of class {class_name}"
     mend = "spec.workerPoolClassName names the operator" if class_name is None else "correct spec.workerPoolClassName"
     return f"no {who} is running for namespace {namespace}, so nobody follows the queue: {mend}, or start one"

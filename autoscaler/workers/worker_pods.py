@@ -104,7 +104,7 @@ class WorkerPods:
         return await batch.each(itertools.repeat(prototype, count), self._create, go_on=is_wanted)
 
     async def remove(self, chosen: Iterable[str]) -> batch.Outcome:
-        """Delete workers and let them go."""
+        """Delete workers. Letting them go is another step: it may be refused on its own."""
         there = self.there.pods
         found = [there[name] for name in chosen if name in there]
         return await batch.each(self._refused_last(found), self._remembering_refusals(self._remove))
@@ -156,12 +156,8 @@ class WorkerPods:
         return False
 
     async def _remove(self, pod: objects.Pod) -> None:
-        if pod.meta.deleted_at is None:
-            only_if = writer.Precondition(uid=pod.meta.uid)
-            await self._writer.delete(self._target, pod.meta.key, only_if=only_if, attempts=1)
-        left = self._table.get(pod.meta.key)
-        if left is not None and left.meta.uid == pod.meta.uid and worker_index.hangs_on_us(left):
-            await self._let_go(left)
+        only_if = writer.Precondition(uid=pod.meta.uid)
+        await self._writer.delete(self._target, pod.meta.key, only_if=only_if, attempts=1)
 
     async def _let_go(self, pod: objects.Pod) -> None:
         await finalizers.remove(self._writer, self._target, pod, keys.FINALIZER, attempts=1)
