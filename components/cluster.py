@@ -38,6 +38,8 @@ class Access:
     """Its name in EKS; None where it is no cluster of EKS."""
     endpoint: pulumi.Input[str] | None
     """None on a cluster whose config does not say how to join; then it has no pools."""
+    api_servers: Sequence[pulumi.Input[str]]
+    """URLs of the API server, as far as the stack knows them; some may turn out to be empty."""
     certificate_authority: pulumi.Input[str] | None
     service_cidr: str | None
     security_group_ids: Sequence[pulumi.Input[str]]
@@ -148,6 +150,7 @@ class EksCluster(pulumi.ComponentResource):
             name=cluster.name,
             eks_name=cluster.name,
             endpoint=cluster.endpoint,
+            api_servers=[cluster.endpoint],
             certificate_authority=authority,
             service_cidr=service_cidr(args.config.network),
             security_group_ids=[cluster.vpc_config.apply(lambda found: found.cluster_security_group_id or "")],
@@ -178,11 +181,12 @@ class ExistingCluster(pulumi.ComponentResource):
         if existing.eks_cluster is not None:
             entries += _entries(name, place, args.config.access, existing.eks_cluster, parent=self)
             command = kubeconfigs.eks_command(existing.eks_cluster, place.region)
+        kubeconfig = reading.secret(existing.kubeconfig) if existing.kubeconfig else None
         ways = _Providers(
             self,
             name,
             after=entries,
-            kubeconfig=reading.secret(existing.kubeconfig) if existing.kubeconfig else None,
+            kubeconfig=kubeconfig,
             context=existing.context,
             identifier=place.cluster,  # a new kubeconfig for the same cluster must not replace what is in it
         )
@@ -190,6 +194,7 @@ class ExistingCluster(pulumi.ComponentResource):
             name=existing.eks_cluster or place.cluster,
             eks_name=existing.eks_cluster,
             endpoint=join.endpoint if join else None,
+            api_servers=list(_api_servers(existing, kubeconfig)),
             certificate_authority=join.certificate_authority if join else None,
             service_cidr=join.service_cidr if join else None,
             security_group_ids=join.security_group_ids if join else (),
@@ -199,6 +204,15 @@ class ExistingCluster(pulumi.ComponentResource):
             ready=entries,
         )
         self.register_outputs({})
+
+
+def _api_servers(existing: clusters.Existing, kubeconfig: pulumi.Output[str] | None) -> Iterator[pulumi.Input[str]]:
+    """Name the API server of an existing cluster in every way that is known. An address is no secret."""
+    yield from existing.api_servers
+    if existing.join is not None:
+        yield existing.join.endpoint
+    if kubeconfig is not None:
+        yield pulumi.Output.unsecret(kubeconfig.apply(lambda text: kubeconfigs.server(text, existing.context) or ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

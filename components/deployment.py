@@ -17,6 +17,7 @@ import pulumi
 
 from autoscaler.api import keys, permissions
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.queue_access import QueueAccess
 from autoscaler.api.scaling import PriceList, Scaling
 from components import specs
 from components.config.autoscaler import Autoscaler, Image, NodeScaler, PullPolicy
@@ -54,8 +55,9 @@ class Surroundings:
     image: pulumi.Input[str]
     interruption_queue: pulumi.Input[str] | None = None
     """The URL of the stack's queue."""
-    api_server: pulumi.Input[str] | None = None
-    """The URL of the cluster's own endpoint, which pods know by another name; None where the stack does not know it."""
+    api_servers: pulumi.Input[str] | None = None
+    """URLs of the cluster's own endpoint, which pods know by another name, with commas; None where the stack knows
+    none."""
     prices: PriceList = field(default_factory=PriceList)
     """What instances of the cluster's pools cost."""
 
@@ -173,8 +175,10 @@ def environment(around: Surroundings) -> list[Manifest]:
         ours.append({"name": "SLUICE_CLASS_NAME", "value": autoscaler.class_name})
     if around.interruption_queue is not None:
         ours.append({"name": "SLUICE_INTERRUPTION_QUEUE", "value": around.interruption_queue})
-    if around.api_server is not None:
-        ours.append({"name": "SLUICE_API_SERVERS", "value": around.api_server})
+    if around.api_servers is not None:
+        ours.append({"name": "SLUICE_API_SERVERS", "value": around.api_servers})
+    if autoscaler.queue_access:
+        ours.append({"name": "SLUICE_QUEUE_ACCESS", "value": QueueAccess(autoscaler.queue_access).to_json()})
     ours += [{"name": name, "value": value} for name, value in _scaling(scaling(autoscaler, around.prices))]
     given = [specs.declared(one) for one in autoscaler.container.env]
     return _merged("name", given, ours)

@@ -6,6 +6,10 @@ would be dead after fifteen minutes and readable for ever.
 
 import json
 import shlex
+from typing import Any
+from urllib import parse
+
+import yaml
 
 
 def of_eks(*, cluster: str, region: str, endpoint: str, certificate_authority: str) -> str:
@@ -31,6 +35,24 @@ def of_eks(*, cluster: str, region: str, endpoint: str, certificate_authority: s
             "current-context": cluster,
         }
     )
+
+
+def server(kubeconfig: str, context: str | None) -> str | None:
+    """Return the API server's address that a kubeconfig names, and nothing else of it; None where it names none."""
+    try:
+        config: Any = yaml.safe_load(kubeconfig)
+        chosen = _named(config["contexts"], context or config["current-context"])["context"]
+        parts = parse.urlsplit(_named(config["clusters"], chosen["cluster"])["cluster"]["server"])
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port else ""
+    except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError, StopIteration):
+        return None
+    literal = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{literal}{port}" if parts.scheme in {"http", "https"} and host else None
+
+
+def _named(entries: Any, name: str) -> Any:  # noqa: ANN401  # YAML
+    return next(entry for entry in entries if entry["name"] == name)
 
 
 def eks_command(cluster: str, region: str) -> str:

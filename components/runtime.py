@@ -78,7 +78,7 @@ class Runtime(pulumi.ComponentResource):
             place=args.place,
             image=args.image,
             interruption_queue=args.interruption_queue_url,
-            api_server=args.access.endpoint,
+            api_servers=_joined(args.access.api_servers),
             prices=args.prices,
         )
 
@@ -164,3 +164,10 @@ class Runtime(pulumi.ComponentResource):
     def _opts(self, *after: pulumi.Resource) -> pulumi.ResourceOptions:
         access = self._args.access
         return pulumi.ResourceOptions(parent=self, provider=access.kubernetes, depends_on=[*access.ready, *after])
+
+
+def _joined(urls: Sequence[pulumi.Input[str]]) -> pulumi.Input[str] | None:
+    """Write URLs as the runtime reads them, each once."""
+    if not urls:
+        return None
+    return pulumi.Output.all(*urls).apply(lambda known: ",".join(dict.fromkeys(filter(None, known))))

@@ -5,14 +5,13 @@ when it is used. Credentials of the node and of pods are given out on link-local
 """
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import yarl
 
-from autoscaler.queues import port
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from autoscaler.queues import access, port
+from autoscaler.queues.access import Address
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _THIS_NETWORK: Final = ipaddress.IPv4Network("0.0.0.0/8")
@@ -45,16 +44,17 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What no pool may ask."""
+    """What no pool may ask, and what those of one namespace may."""
 
     api_servers: tuple[Server, ...] = ()
     """The cluster's own API server, under each name and address it is known by."""
     allow_loopback: bool = False
     """For development alone: queues on this computer may be asked."""
+    queue_access: access.Access = field(default_factory=access.Access)
 
 
 def parse(endpoint: str, *, namespace: str) -> yarl.URL:
-    """Return the URL to ask; a host without dots is a Service in the pool's own namespace."""
+    """Return the URL to ask; the short name of a Service in the pool's own namespace is made longer."""
     try:
         url = yarl.URL(endpoint)
         known = url.scheme in _DEFAULT_PORTS and url.host and url.port
@@ -68,8 +68,17 @@ def parse(endpoint: str, *, namespace: str) -> yarl.URL:
 
 
 def host_in(host: str, namespace: str) -> str:
-    """Return the host's full name: one without dots is a Service in that namespace."""
-    return host if "." in host or ":" in host else f"{host}.{namespace}.svc"
+    """Return the host's longer name, where `<service>` or `<service>.<namespace>` is a Service in that namespace.
+
+    Connections are shared by those who ask the same host: under the longer name nobody else asks it.
+    """
+    match host.split("."):
+        case [service] if ":" not in service:
+            return f"{host}.{namespace}.svc"
+        case [_, owner] if owner == namespace:
+            return f"{host}.svc"
+        case _:
+            return host
 
 
 def redirected(url: yarl.URL, location: str) -> yarl.URL:
@@ -104,7 +113,7 @@ def check_host(url: yarl.URL, policy: Policy) -> None:
 
 
 def check_address(text: str, number: int, policy: Policy, *, api_addresses: frozenset[Address] = frozenset()) -> None:
-    """Refuse an address that is about to be connected to, by what it is, whichever way it is written."""
+    """Refuse an address that no pool may ask, by what it is, whichever way it is written."""
     target = address(text)
     if target is None:
         raise refused(text, "it is not an address")
@@ -119,6 +128,16 @@ def check_address(text: str, number: int, policy: Policy, *, api_addresses: froz
     known = {unwrapped(each) for server in policy.api_servers if (each := address(server.host))}
     if plain in known or plain in api_addresses:
         raise refused(text, "it is the cluster's own API server")
+
+
+def check_access(target: access.Target, text: str, policy: Policy) -> None:
+    """Refuse an address that this pool may not ask; check_address has seen it before."""
+    found = address(text)
+    if found is None:
+        raise refused(text, "it is not an address")
+    plain = unwrapped(found)
+    if not (plain.is_loopback and policy.allow_loopback):
+        access.check(target, plain)
 
 
 def address(text: str) -> Address | None:

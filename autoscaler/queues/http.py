@@ -28,16 +28,24 @@ class HttpQueue:
     """One page."""
 
     def __init__(
-        self, getter: web.Getter, url: yarl.URL, *, secret: port.SecretData | None, shape: Shape = DEFAULT
+        self,
+        getter: web.Getter,
+        url: yarl.URL,
+        *,
+        namespace: str,
+        secret: port.SecretData | None,
+        shape: Shape = DEFAULT,
     ) -> None:
         self._web = getter
         self._url = url
+        self._namespace = namespace
         self._secret = secret
         self._shape = shape
 
     async def length(self) -> int:
         headers = authorization(self._secret, self._shape)
-        page = await self._web.get(self._url, headers, authority=secrets.authority(self._secret))
+        authority = secrets.authority(self._secret)
+        page = await self._web.get(self._url, headers, namespace=self._namespace, authority=authority)
         check_status(page.status, self._url)
         where = f"the answer to GET {endpoints.shown(self._url)}"
         return counts.from_body(page.body, field=self._shape.field, where=where)

@@ -49,6 +49,8 @@ class Reason(StrEnum):
     """A query that has no value, or several."""
     ENDPOINT_REFUSED = "EndpointRefused"
     """The endpoint is one that no pool may ask."""
+    NOT_ALLOWED = "EndpointNotAllowed"
+    """The endpoint is one that pools of this namespace may not ask; the stack's config can allow it."""
     MISSING_SECRET = "MissingSecret"  # noqa: S105 - a reason
     BAD_SECRET = "BadSecret"  # noqa: S105 - the same
     """The Secret is there, and lacks a key or holds something unusable in it."""

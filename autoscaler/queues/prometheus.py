@@ -35,8 +35,11 @@ _VECTOR: Final = msgspec.json.Decoder(list[_Series])
 class PrometheusQueue:
     """One query."""
 
-    def __init__(self, getter: web.Getter, server: yarl.URL, *, query: str, secret: port.SecretData | None) -> None:
+    def __init__(
+        self, getter: web.Getter, server: yarl.URL, *, namespace: str, query: str, secret: port.SecretData | None
+    ) -> None:
         self._web = getter
+        self._namespace = namespace
         self._url = query_url(server)
         self._query = query
         self._secret = secret
@@ -44,7 +47,8 @@ class PrometheusQueue:
     async def length(self) -> int:
         url = self._url.update_query(query=self._query)
         headers = http.authorization(self._secret, _SHAPE)
-        page = await self._web.get(url, headers, authority=secrets.authority(self._secret))
+        authority = secrets.authority(self._secret)
+        page = await self._web.get(url, headers, namespace=self._namespace, authority=authority)
         if page.status in _BAD_QUERY:
             asked = f"the query at {endpoints.shown(url)}"
             raise port.QueueError(

@@ -7,7 +7,7 @@ from typing import Final, Self
 import yarl
 
 from autoscaler.api.resources import worker_pools
-from autoscaler.queues import endpoints, http, port, prometheus, sqs, web
+from autoscaler.queues import endpoints, http, port, prometheus, sqs, web, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +15,8 @@ class Order:
     """One pool's queue, checked and ready to be made."""
 
     source: worker_pools.QueueSource
+    namespace: str
+    """The pool's."""
     url: yarl.URL
     secret: port.SecretData | None
 
@@ -29,12 +31,10 @@ class Sources:
 
     @classmethod
     def open(
-        cls, policy: endpoints.Policy, *, aws: sqs.Override | None = None, limits: web.Limits | None = None
+        cls, policy: endpoints.Policy, *, aws: sqs.Override | None = None, limits: wire.Limits | None = None
     ) -> Self:
         """Make everything; nothing is sent yet. To be called within the event loop."""
-        limits = limits or web.Limits()
-        reader = sqs.Sqs(timeout_seconds=limits.timeout_seconds)
-        return cls(getter=web.Web(policy, limits=limits), reader=reader, aws=aws)
+        return cls(getter=web.Web(policy, limits=limits), reader=sqs.Sqs(limits=limits), aws=aws)
 
     def queue(self, source: worker_pools.QueueSource, *, namespace: str, secret: port.SecretData | None) -> port.Queue:
         """Return a pool's queue with its Secret as it is now (None: there is none); raise QueueError if it has no use.
@@ -49,6 +49,7 @@ class Sources:
             )
         order = Order(
             source=source,
+            namespace=namespace,
             url=endpoints.parse(source.endpoint, namespace=namespace),
             secret=secret if source.secret_name is not None else None,
         )
@@ -67,7 +68,7 @@ def _http(shared: Sources, order: Order) -> port.Queue:
         header_format=source.header_format or http.DEFAULT.header_format,
         field=source.field,
     )
-    return http.HttpQueue(shared.web, order.url, secret=order.secret, shape=shape)
+    return http.HttpQueue(shared.web, order.url, namespace=order.namespace, secret=order.secret, shape=shape)
 
 
 def _sqs(shared: Sources, order: Order) -> port.Queue:
@@ -75,7 +76,10 @@ def _sqs(shared: Sources, order: Order) -> port.Queue:
 
 
 def _prometheus(shared: Sources, order: Order) -> port.Queue:
-    return prometheus.PrometheusQueue(shared.web, order.url, query=order.source.query or "", secret=order.secret)
+    query = order.source.query or ""
+    return prometheus.PrometheusQueue(
+        shared.web, order.url, namespace=order.namespace, query=query, secret=order.secret
+    )
 
 
 _MAKERS: Final[Mapping[worker_pools.SourceType, Callable[[Sources, Order], port.Queue]]] = {

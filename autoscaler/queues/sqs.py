@@ -1,36 +1,34 @@
 """Amazon SQS: how many messages wait in a queue, which SQS itself calls approximate.
 
 A queue's URL is user input and the request is signed, perhaps with the runtime's own role: only AWS's own hosts are
-asked, and the endpoint the runtime itself was given for AWS.
+asked, and the endpoint the runtime itself was given for AWS. Their addresses may be private, as those of VPC endpoints
+are: the certificate says that it is SQS.
+
+Requests are signed here and sent over shared connections. A client of boto3 belongs to one credential and takes a
+thread's time to make, and there are as many credentials as users bring.
 """
 
 import asyncio
-import functools
 import re
-import threading
+import ssl
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-import boto3
-import botocore.config
+import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
 import botocore.exceptions as botocore_errors
+import botocore.session
+import msgspec
 import yarl
 
-from autoscaler.queues import counts, endpoints, port, secrets
-
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
+from autoscaler.queues import counts, endpoints, lookups, port, secrets, wire
 
 ACCESS_KEY_ID: Final = "AccessKeyId"
 """Key of a Secret: the access key that belongs to `ApiKey`, which is the secret access key."""
 SESSION_TOKEN: Final = "SessionToken"  # noqa: S105 - the name of a key
 """Key of a Secret, for temporary credentials only."""
-TIMEOUT_SECONDS: Final = 5.0
-_CONNECT_SECONDS: Final = 2.0
-_READ_SECONDS: Final = 3.0
-_THREADS: Final = 16
-_CLIENTS: Final = 64
 _COUNT: Final = "ApproximateNumberOfMessages"
 _HOSTS: Final = (
     re.compile(r"sqs(?:-fips)?\.([a-z0-9-]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"),
@@ -38,8 +36,15 @@ _HOSTS: Final = (
     re.compile(r"(?:[a-z0-9-]+\.)?vpce-[a-z0-9-]+\.sqs\.([a-z0-9-]+)\.vpce\.amazonaws\.com"),
 )
 _GONE: Final = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
-_LATE: Final = "got no answer in time: see whether AWS can be reached"
-_DENIED: Final = frozenset({401, 403})
+_REFUSED: Final = frozenset({401, 403})
+_DENIED: Final = "was refused: the Secret's keys, or the runtime's role, need sqs:GetQueueAttributes on it"
+_OK: Final = 200
+_SAID: Final = {
+    port.Reason.TIMEOUT: "got no answer in time: see whether AWS can be reached",
+    port.Reason.UNTRUSTED: "was not sent: the server's certificate is not AWS's",
+    port.Reason.UNREACHABLE: "got no answer: see whether AWS can be reached",
+}
+"""Failures of the connection, in words that fit AWS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +81,7 @@ class Reader(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close all connections; what is under way is waited for, as a thread cannot be stopped."""
+        """Close all connections; requests under way end."""
         ...
 
 
@@ -123,92 +128,128 @@ def keys_of(secret: port.SecretData | None) -> Keys | None:
     )
 
 
-class Sqs:
-    """The real reader: boto3 in a few threads, one client per account. Close it when done."""
+class Sender(Protocol):
+    """Sends requests; wire.Wire is the real one."""
 
-    def __init__(self, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        self._timeout_seconds = timeout_seconds
-        self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="sqs")
-        self._making = threading.Lock()
-        self._clients: dict[Account, SQSClient] = {}
-
-    async def count(self, account: Account, queue_url: str) -> str:
-        ask = functools.partial(self._ask, account, queue_url)
-        try:
-            async with asyncio.timeout(self._timeout_seconds):
-                return await asyncio.get_running_loop().run_in_executor(self._threads, ask)
-        except TimeoutError as error:
-            raise _failure(queue_url, port.Reason.TIMEOUT, _LATE) from error
+    async def send(self, request: wire.Request, context: ssl.SSLContext) -> wire.Page | wire.Redirect:
+        """Return the answer, whatever its status; raise QueueError if there is none."""
+        ...
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
-        for client in self._clients.values():
-            client.close()
-        self._clients.clear()
+        """Close all connections; requests under way end."""
+        ...
 
-    def _ask(self, account: Account, queue_url: str) -> str:
+
+class Sqs:
+    """The real reader, which keeps nothing of a credential.
+
+    It belongs to the event loop it was made in; close it when done.
+    """
+
+    def __init__(self, *, limits: wire.Limits | None = None, sender: Sender | None = None) -> None:
+        self._limits = limits or wire.Limits()
+        self._names = lookups.Resolver()
+        self._sender = sender or wire.Wire(resolver=self._names, limits=self._limits, proxied=True)
+        self._contexts = wire.Contexts()
+        self._role = _Role()
+
+    async def count(self, account: Account, queue_url: str) -> str:
         try:
-            answer = self._client(account).get_queue_attributes(QueueUrl=queue_url, AttributeNames=[_COUNT])
-        except (botocore_errors.BotoCoreError, botocore_errors.ClientError, ValueError) as error:
-            raise translated(error, queue_url) from error
-        count = answer.get("Attributes", {}).get(_COUNT)
-        if count is None:
-            raise _failure(queue_url, port.Reason.NOT_A_NUMBER, "was answered without the number of messages")
-        return count
+            async with asyncio.timeout(self._limits.timeout_seconds):
+                keys = account.keys or await self._role.keys(queue_url)
+                request = signed(account.endpoint, account.region, keys, queue_url)
+                answer = await self._sender.send(request, await self._contexts.get())
+        except TimeoutError as error:
+            raise _failure(queue_url, port.Reason.TIMEOUT, _SAID[port.Reason.TIMEOUT]) from error
+        except port.QueueError as error:
+            if error.reason not in _SAID:
+                raise
+            raise _failure(queue_url, error.reason, _SAID[error.reason]) from error
+        return read(answer, queue_url)
 
-    def _client(self, account: Account) -> "SQSClient":
-        with self._making:  # making clients is not safe for threads, using them is
-            client = self._clients.pop(account, None) or _make(account)
-            self._clients[account] = client  # the last one is the latest used
-            if len(self._clients) > _CLIENTS:
-                self._clients.pop(next(iter(self._clients))).close()
-            return client
+    async def aclose(self) -> None:
+        await self._sender.aclose()
+        await self._names.close()
+        self._role.close()
 
 
-def _make(account: Account) -> "SQSClient":
-    keys = account.keys
-    return boto3.session.Session().client(
-        "sqs",
-        region_name=account.region,
-        endpoint_url=account.endpoint,
-        aws_access_key_id=keys.access_key_id if keys else None,
-        aws_secret_access_key=keys.secret_access_key if keys else None,
-        aws_session_token=keys.session_token if keys else None,
-        config=botocore.config.Config(
-            connect_timeout=_CONNECT_SECONDS,
-            read_timeout=_READ_SECONDS,
-            retries={"total_max_attempts": 1},
-            max_pool_connections=_THREADS,
-        ),
+class _Role:
+    """The runtime's own credentials, which botocore finds and renews in a thread: that may ask the network."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sqs-role")
+        self._found: botocore.credentials.Credentials | None = None
+
+    async def keys(self, queue_url: str) -> Keys:
+        """Return them as they are now; raise QueueError if there are none."""
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._thread, self._look)
+        except botocore_errors.BotoCoreError as error:
+            say = f"was not sent: the runtime's role gave no credentials ({type(error).__name__})"
+            raise _failure(queue_url, port.Reason.UNAUTHORIZED, say) from error
+        if found is None:
+            say = f"was not sent, without credentials; it {_DENIED}"
+            raise _failure(queue_url, port.Reason.UNAUTHORIZED, say)
+        return Keys(
+            access_key_id=found.access_key, secret_access_key=found.secret_key, session_token=found.token or None
+        )
+
+    def _look(self) -> botocore.credentials.ReadOnlyCredentials | None:
+        self._found = self._found or botocore.session.get_session().get_credentials()
+        return self._found.get_frozen_credentials() if self._found else None
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def signed(endpoint: str, region: str, keys: Keys, queue_url: str) -> wire.Request:
+    """Write the request for a queue's length, signed with these keys."""
+    url = f"{endpoint.rstrip('/')}/"
+    body = msgspec.json.encode({"QueueUrl": queue_url, "AttributeNames": [_COUNT]})
+    request = botocore.awsrequest.AWSRequest(
+        method="POST",
+        url=url,
+        headers={"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.GetQueueAttributes"},
+        data=body,
     )
+    credentials = botocore.credentials.Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
+    botocore.auth.SigV4Auth(credentials, "sqs", region).add_auth(request)
+    return wire.Request(method="POST", url=yarl.URL(url), headers=dict(request.headers), body=body)
 
 
-def translated(error: Exception, queue_url: str) -> port.QueueError:
-    """Say in our words what went wrong; boto's own may quote a credential."""
-    denied = "was refused: the Secret's keys, or the runtime's role, need sqs:GetQueueAttributes on it"
-    match error:
-        case botocore_errors.ClientError():
-            return _of_code(error, queue_url, denied)
-        case botocore_errors.NoCredentialsError() | botocore_errors.PartialCredentialsError():
-            return _failure(queue_url, port.Reason.UNAUTHORIZED, "was not sent, without credentials; it " + denied)
-        case botocore_errors.ConnectTimeoutError() | botocore_errors.ReadTimeoutError():
-            return _failure(queue_url, port.Reason.TIMEOUT, _LATE)
-        case botocore_errors.SSLError():
-            return _failure(queue_url, port.Reason.UNTRUSTED, "was not sent: the server's certificate is not AWS's")
-        case botocore_errors.HTTPClientError() | botocore_errors.EndpointConnectionError():
-            return _failure(queue_url, port.Reason.UNREACHABLE, "got no answer: see whether AWS can be reached")
-        case _:
-            return _failure(queue_url, port.Reason.FAILED, f"failed ({type(error).__name__}): see the queue in AWS")
+class _Answer(msgspec.Struct):
+    attributes: dict[str, str] = msgspec.field(name="Attributes", default_factory=dict)
 
 
-def _of_code(error: botocore_errors.ClientError, queue_url: str, denied: str) -> port.QueueError:
-    code = error.response.get("Error", {}).get("Code", "")
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+class _Refusal(msgspec.Struct):
+    type: str = msgspec.field(name="__type", default="")
+
+
+def read(answer: wire.Page | wire.Redirect, queue_url: str) -> str:
+    """Return the number of messages as SQS writes it; raise QueueError in our words, as its own may quote a key."""
+    if isinstance(answer, wire.Redirect):
+        raise _failure(queue_url, port.Reason.REDIRECTED, "was redirected, which is not followed: see the queue's URL")
+    if answer.status != _OK:
+        raise _refused(answer, queue_url)
+    try:
+        count = msgspec.json.decode(answer.body, type=_Answer).attributes.get(_COUNT)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise _failure(queue_url, port.Reason.NOT_A_NUMBER, "was answered with what SQS does not write") from error
+    if count is None:
+        raise _failure(queue_url, port.Reason.NOT_A_NUMBER, "was answered without the number of messages")
+    return count
+
+
+def _refused(answer: wire.Page, queue_url: str) -> port.QueueError:
+    try:
+        code = msgspec.json.decode(answer.body, type=_Refusal).type.rpartition("#")[2]
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        code = ""
     if code in _GONE:
         return _failure(queue_url, port.Reason.NOT_FOUND, "found no such queue: see whether the URL is right")
-    if status in _DENIED or "AccessDenied" in code:
-        return _failure(queue_url, port.Reason.UNAUTHORIZED, denied)
-    return _failure(queue_url, port.Reason.FAILED, f"failed with status {status}: see the queue in AWS")
+    if answer.status in _REFUSED or "AccessDenied" in code:
+        return _failure(queue_url, port.Reason.UNAUTHORIZED, _DENIED)
+    return _failure(queue_url, port.Reason.FAILED, f"failed with status {answer.status}: see the queue in AWS")
 
 
 def _failure(queue_url: str, reason: port.Reason, what: str) -> port.QueueError:

@@ -14,7 +14,7 @@ from autoscaler.capacity import controller as capacity
 from autoscaler.capacity.snapshot import Ceilings
 from autoscaler.cloud import interruption_queue
 from autoscaler.cloud.prices import Prices
-from autoscaler.queues import endpoints, sources, sqs
+from autoscaler.queues import access, endpoints, lookups, sources, sqs
 from autoscaler.runtime import process, settings
 from autoscaler.workers import controller as workers
 
@@ -60,6 +60,7 @@ def _open_queues(chosen: settings.Settings, api_server: str) -> sources.Sources:
     policy = endpoints.Policy(
         api_servers=tuple(endpoints.Server.of(url) for url in (api_server, *chosen.api_servers)),
         allow_loopback=chosen.allow_loopback_queues,
+        queue_access=access.Access.of(chosen.queue_access, cluster_domain=lookups.cluster_domain()),
     )
     override = None
     if chosen.aws_endpoint is not None and chosen.aws_region is not None:

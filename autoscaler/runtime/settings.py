@@ -14,6 +14,7 @@ import pydantic
 
 from autoscaler.api import permissions
 from autoscaler.api.permissions import WorkerScope
+from autoscaler.api.queue_access import QueueAccess
 from autoscaler.api.resources import types
 from autoscaler.api.scaling import EXPANDERS, Expander, PriceList
 from autoscaler.kube import credentials, election
@@ -68,6 +69,8 @@ class Settings:
     """What instances cost, where somebody has said so."""
     api_servers: tuple[str, ...]
     """Further URLs of the cluster's own API server, which no worker pool may ask."""
+    queue_access: QueueAccess
+    """What worker pools of some namespaces may ask besides public hosts and their own Services."""
     allow_loopback_queues: bool
     """For development alone: worker pools may ask queues on this computer."""
     aws_endpoint: str | None
@@ -128,6 +131,11 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
         help="more URLs of the cluster's own API server, with commas; no worker pool may ask it [SLUICE_API_SERVERS]",
     )
     parser.add_argument(
+        "--queue-access",
+        help="what worker pools may ask besides public hosts and Services of their own namespace, as JSON: "
+        '{"NAMESPACE": {"hosts": [...], "cidrs": [...], "namespaces": [...]}} [SLUICE_QUEUE_ACCESS]',
+    )
+    parser.add_argument(
         "--allow-loopback-queues",
         action="store_true",
         default=None,
@@ -175,6 +183,7 @@ class _Reader:
             expanders=self._expanders(),
             prices=self._prices(),
             api_servers=self._api_servers(),
+            queue_access=self._queue_access(),
             allow_loopback_queues=self._flag("allow_loopback_queues", default=False),
             aws_endpoint=self._aws_endpoint(),
             aws_region=self._environment.get("AWS_REGION") or None,
@@ -227,10 +236,15 @@ class _Reader:
         try:
             return PriceList.model_validate_json(self._text("prices") or "{}")
         except pydantic.ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the whole"
-            self._problems.append(f"--prices: {where}: {first['msg']}")
+            self._problems.append(f"--prices: {_first(error)}")
             return PriceList()
+
+    def _queue_access(self) -> QueueAccess:
+        try:
+            return QueueAccess.model_validate_json(self._text("queue_access") or "{}")
+        except pydantic.ValidationError as error:
+            self._problems.append(f"--queue-access: {_first(error)}")
+            return QueueAccess()
 
     def _class_name(self) -> str | None:
         text = self._text("class_name")
@@ -329,6 +343,12 @@ class _Reader:
             self._problems.append(f"--lease-seconds: {text!r} must be a whole number from 2 to 300")
             return election.Terms()
         return election.Terms.of(int(text))
+
+
+def _first(error: pydantic.ValidationError) -> str:
+    """Say where the first thing is that is wrong, and what."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
 
 
 def _flag_of(name: str) -> str:

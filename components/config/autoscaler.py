@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from autoscaler.api.permissions import WorkerScope
+from autoscaler.api.queue_access import Grants
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Toleration
 from autoscaler.api.scaling import EXPANDERS, Expander
 from components.config.base import Problem, SecretName, Section, absent
@@ -214,6 +215,9 @@ class Autoscaler(Section):
     """The name under which the runtime acts: in events and in managedBy. Default: the runtime's name."""
     secret_namespaces: Annotated[tuple[DnsLabel, ...], Field(max_length=64)] | None = None
     """Namespaces whose Secrets the runtime may read. Default: its own alone."""
+    queue_access: Grants = {}
+    """What worker pools may ask besides public hosts and Services of their own namespace, by the pools' namespace.
+    Loopback and link-local addresses and the API server are never asked."""
     service_account: ServiceAccount = ServiceAccount()
     """The runtime's ServiceAccount."""
     rbac: Rbac = Rbac()

@@ -102,10 +102,14 @@ class AddonName(StrEnum):
     EBS_CSI = "aws-ebs-csi-driver"
 
 
+ApiServer = Annotated[str, Field(max_length=255, pattern=r"^https://[^\s/,]+$")]
+"""The address of an API server."""
+
+
 class Join(Section):
     """What a node needs to know to join an existing cluster."""
 
-    endpoint: Annotated[str, Field(max_length=255, pattern=r"^https://[^\s/]+$")]
+    endpoint: ApiServer
     """The API server's address, as the nodes reach it."""
     certificate_authority: Annotated[str, Field(min_length=1, max_length=8192), AfterValidator(_base64)]
     """The API server's certificate authority, as base64."""
@@ -127,6 +131,9 @@ class Existing(Section):
     EKS allows names of 100 characters; Sluice takes those of up to 60, since they begin the names of roles."""
     join: Join | None = None
     """What nodes need to know to join; needed with nodePools."""
+    api_servers: Annotated[tuple[ApiServer, ...], Field(max_length=8)] = ()
+    """More addresses of its API server, which no worker pool may ask. Those in kubeconfig and join are known; what the
+    kubeconfig of who runs Pulumi says is not."""
 
 
 class NodeImage(Section):

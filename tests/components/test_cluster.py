@@ -5,7 +5,7 @@ import pulumi
 import pulumi_aws as aws
 import pytest
 
-from components import cluster, network
+from components import cluster, kubeconfigs, network
 from components.config import clusters
 from components.config import network as config_network
 from tests.components import configs, monitor, places
@@ -50,6 +50,7 @@ def shown(access: cluster.Access) -> dict[str, Any]:
         "name": access.name,
         "eks_name": access.eks_name,
         "endpoint": access.endpoint,
+        "api_servers": list(access.api_servers),
         "authority": access.certificate_authority,
         "service_cidr": access.service_cidr,
         "groups": list(access.security_group_ids),
@@ -193,6 +194,7 @@ def test_a_new_clusters_access_says_what_instances_need() -> None:
     outputs = eks().outputs
     assert outputs["eks_name"] == outputs["name"] == "test-bench"
     assert outputs["endpoint"] == "https://bench.example"
+    assert outputs["api_servers"] == ["https://bench.example"]
     assert outputs["authority"] == "Q0E="
     assert outputs["service_cidr"] == "172.20.0.0/16"
     assert outputs["groups"] == ["sg-bench"]
@@ -234,6 +236,7 @@ def test_an_existing_cluster_is_reached_by_who_runs_pulumi() -> None:
     assert world.outputs == {
         "name": "test-bench",
         "endpoint": "https://api.test:6443",
+        "api_servers": ["https://api.test:6443"],
         "authority": "Y2E=",
         "service_cidr": "10.0.0.0/24",
         "groups": [],
@@ -251,6 +254,17 @@ def test_an_existing_clusters_kubeconfig_stays_a_secret() -> None:
         assert provider.inputs["context"] == "x"
     assert "token-in-here" not in world.text()
     assert "token-in-here" not in json.dumps(world.outputs)
+
+
+@pytest.mark.accept("W22")
+def test_an_existing_clusters_api_server_is_known_from_all_that_the_config_says() -> None:
+    kubeconfig = kubeconfigs.of_eks(
+        cluster="lab", region="eu-west-1", endpoint="https://lab.example:6443/", certificate_authority="Q0E="
+    )
+    given = {"kubeconfig": "lab", "apiServers": ["https://10.0.0.1"]}
+    world = existing(existing=given, secrets={"lab": kubeconfig})
+    assert world.outputs["api_servers"] == ["https://10.0.0.1", "https://lab.example:6443"]
+    assert existing(existing={}).outputs["api_servers"] == []
 
 
 def test_an_existing_cluster_of_eks_lets_in_whom_the_config_names() -> None:

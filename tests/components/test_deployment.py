@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import permissions, version
+from autoscaler.api.queue_access import QueueAccess
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.scaling import Expander, PriceList
 from autoscaler.kube import credentials
@@ -31,7 +32,7 @@ def surroundings(**autoscaler: Any) -> deployment.Surroundings:
         place=places.place(),
         image="example/sluice:1",
         interruption_queue=QUEUE,
-        api_server=API_SERVER,
+        api_servers=API_SERVER,
         prices=PRICES,
     )
 
@@ -71,10 +72,18 @@ def test_the_process_understands_what_its_deployment_tells_it() -> None:
     assert str(got.origin.directory) == deployment.TOKEN_DIRECTORY
 
 
+@pytest.mark.accept("W26")
+def test_what_pools_may_ask_besides_reaches_the_process() -> None:
+    given = {"research": {"hosts": ["*.corp.example"], "cidrs": ["10.0.0.0/8"], "namespaces": ["monitoring"]}}
+    assert started(queueAccess=given).queue_access == QueueAccess.model_validate(given)
+    assert started().queue_access == QueueAccess()
+
+
 def test_what_is_not_given_is_not_told() -> None:
     around = deployment.Surroundings(config=accesses.config(), place=places.place(), image="i")
     names = {variable["name"] for variable in deployment.environment(around)}
     assert not names & {"SLUICE_INTERRUPTION_QUEUE", "SLUICE_CLASS_NAME", "SLUICE_API_SERVERS", "SLUICE_PRICES"}
+    assert "SLUICE_QUEUE_ACCESS" not in names
     got = started()
     assert (got.identity, got.class_name, got.default_class, got.scope) == ("sluice", None, True, "namespace")
 

@@ -223,6 +223,7 @@ ELSEWHERE = {
     "ceilings.cores",
     "ceilings.launchesPerMinute",
     "expanders",
+    "queueAccess",  # test_deployment.py
 }
 
 
@@ -357,10 +358,11 @@ def test_in_kube_system_only_the_leases_of_the_operators_classes_are_its_own(
 
 
 def test_the_runtime_knows_its_clusters_own_endpoint_where_the_stack_does() -> None:
-    def joined() -> cluster.Access:
-        return replace(accesses.of_eks(), endpoint="https://api.example:6443")
+    def known() -> cluster.Access:
+        urls = ["https://api.example:6443", "", "https://10.0.0.1", "https://api.example:6443"]
+        return replace(accesses.of_eks(), api_servers=urls)
 
-    assert variables(run(access=joined))["SLUICE_API_SERVERS"] == "https://api.example:6443"
+    assert variables(run(access=known))["SLUICE_API_SERVERS"] == "https://api.example:6443,https://10.0.0.1"
     assert "SLUICE_API_SERVERS" not in variables(run())
 
 

@@ -12,7 +12,7 @@ import pytest
 import yarl
 
 from autoscaler.api.resources import worker_pools
-from autoscaler.queues import endpoints, port, sources, sqs, web
+from autoscaler.queues import endpoints, port, sources, sqs, wire
 
 KEY = "s3cr3t-0123456789"
 SECRET: Mapping[str, bytes] = {port.API_KEY: f"{KEY}\n".encode(), sqs.ACCESS_KEY_ID: b"AKIDEXAMPLE"}
@@ -23,12 +23,16 @@ FAKE_QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
 class FakeWeb:
     """Answers as told, and remembers what it was asked."""
 
-    page: web.Page = field(default_factory=lambda: web.Page(status=200, body=b"0"))
+    page: wire.Page = field(default_factory=lambda: wire.Page(status=200, body=b"0"))
     error: port.QueueError | None = None
     asked: list[tuple[yarl.URL, Mapping[str, str], bytes | None]] = field(default_factory=list)
+    namespaces: list[str] = field(default_factory=list)
 
-    async def get(self, url: yarl.URL, headers: Mapping[str, str], *, authority: bytes | None = None) -> web.Page:
+    async def get(
+        self, url: yarl.URL, headers: Mapping[str, str], *, namespace: str, authority: bytes | None = None
+    ) -> wire.Page:
         self.asked.append((url, headers, authority))
+        self.namespaces.append(namespace)
         if self.error is not None:
             raise self.error
         return self.page
@@ -119,16 +123,16 @@ def faked_web(kind: str, **more: str) -> Opener:
         fake = FakeWeb()
         shared = sources.Sources(getter=fake, reader=FakeSqs())
         pages = {
-            port.Reason.UNAUTHORIZED: web.Page(status=401, body=KEY.encode()),
-            port.Reason.NOT_FOUND: web.Page(status=404, body=b"0"),
-            port.Reason.FAILED: web.Page(status=500, body=b"0"),
-            port.Reason.NOT_A_NUMBER: web.Page(status=200, body=f"<b>{KEY}</b>".encode()),
-            port.Reason.NEGATIVE: web.Page(status=200, body=body_of(kind, -1)),
-            port.Reason.TOO_LARGE: web.Page(status=200, body=body_of(kind, 2**31)),
+            port.Reason.UNAUTHORIZED: wire.Page(status=401, body=KEY.encode()),
+            port.Reason.NOT_FOUND: wire.Page(status=404, body=b"0"),
+            port.Reason.FAILED: wire.Page(status=500, body=b"0"),
+            port.Reason.NOT_A_NUMBER: wire.Page(status=200, body=f"<b>{KEY}</b>".encode()),
+            port.Reason.NEGATIVE: wire.Page(status=200, body=body_of(kind, -1)),
+            port.Reason.TOO_LARGE: wire.Page(status=200, body=body_of(kind, 2**31)),
         }
 
         async def hold(value: int) -> None:
-            fake.page = web.Page(status=200, body=body_of(kind, value))
+            fake.page = wire.Page(status=200, body=body_of(kind, value))
 
         async def break_(reason: port.Reason) -> None:
             fake.page = pages[reason]

@@ -23,6 +23,7 @@ def test_the_length_is_told(kind: str) -> None:
     asyncio.run(contract.check_numbers(WORLDS[kind]))
 
 
+@pytest.mark.accept("W19")
 @pytest.mark.parametrize("kind", WORLDS)
 def test_a_failure_is_an_error_and_never_a_number(kind: str) -> None:
     asyncio.run(contract.check_failures(WORLDS[kind]))

@@ -24,6 +24,7 @@ def read(body: bytes, field: str | None = None) -> int | port.Reason:
         return error.reason
 
 
+@pytest.mark.accept("W19")
 @pytest.mark.parametrize(
     ("body", "want"),
     [
@@ -86,6 +87,7 @@ def test_a_document_where_a_number_was_hoped_for_says_to_name_the_field() -> Non
         counts.from_body(b'{"length":5}', field=None, where=WHERE)
 
 
+@pytest.mark.accept("W19")
 @given(st.binary(max_size=200), st.none() | st.text(max_size=8))
 def test_any_bytes_give_a_count_or_an_error(body: bytes, field: str | None) -> None:
     got = read(body, field)
@@ -111,6 +113,7 @@ def test_a_number_is_found_at_any_depth(value: int, steps: list[str]) -> None:
     assert read(json.dumps(document).encode(), ".".join(steps)) == value
 
 
+@pytest.mark.accept("W19")
 @pytest.mark.parametrize("text", ["", "NaN", "+Inf", "-Inf", "five", "1_0", "\u0665", "0.5", "5;"])
 def test_text_that_is_no_count(text: str) -> None:
     with pytest.raises(port.QueueError, match=WHERE):

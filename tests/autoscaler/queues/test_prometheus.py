@@ -8,7 +8,7 @@ import yarl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.queues import counts, port, prometheus, web
+from autoscaler.queues import counts, port, prometheus, wire
 from tests.autoscaler.queues import contract
 
 WHERE = "the query's value"
@@ -76,9 +76,11 @@ def test_the_query_goes_to_the_api(server: str, want: str) -> None:
 
 
 def test_the_query_arrives_as_written_with_the_key_as_bearer() -> None:
-    fake = contract.FakeWeb(page=web.Page(status=200, body=answer("scalar", [1, "2"])))
+    fake = contract.FakeWeb(page=wire.Page(status=200, body=answer("scalar", [1, "2"])))
     want = 'sum(rate(jobs{queue=~"a+b&c"}[5m])) or vector(0) # 100%'
-    queue = prometheus.PrometheusQueue(fake, yarl.URL("http://a.b?x=y"), query=want, secret=contract.SECRET)
+    queue = prometheus.PrometheusQueue(
+        fake, yarl.URL("http://a.b?x=y"), namespace="jobs", query=want, secret=contract.SECRET
+    )
     assert asyncio.run(queue.length()) == 2
     [(url, headers, _)] = fake.asked
     assert dict(url.query) == {"x": "y", "query": want}
@@ -87,6 +89,6 @@ def test_the_query_arrives_as_written_with_the_key_as_bearer() -> None:
 
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_query_that_prometheus_refuses_says_to_try_it_there(status: int) -> None:
-    fake = contract.FakeWeb(page=web.Page(status=status, body=b"{}"))
-    queue = prometheus.PrometheusQueue(fake, yarl.URL("http://a.b"), query="sum(", secret=None)
+    fake = contract.FakeWeb(page=wire.Page(status=status, body=b"{}"))
+    queue = prometheus.PrometheusQueue(fake, yarl.URL("http://a.b"), namespace="jobs", query="sum(", secret=None)
     assert "try the query" in asyncio.run(contract.check_fails(queue, port.Reason.FAILED))

@@ -7,7 +7,7 @@ import pydantic
 import pytest
 
 from autoscaler.api.resources import worker_pools
-from autoscaler.queues import http, port, prometheus, sources, sqs, web
+from autoscaler.queues import http, port, prometheus, sources, sqs, wire
 from tests.autoscaler.queues import contract
 
 
@@ -34,7 +34,7 @@ def test_each_kind_has_its_queue() -> None:
 
 @pytest.mark.accept("W23")
 def test_the_seeds_pool_is_asked_with_its_key_in_its_namespace() -> None:
-    fake = contract.FakeWeb(page=web.Page(status=200, body=b"5"))
+    fake = contract.FakeWeb(page=wire.Page(status=200, body=b"5"))
     source = contract.source(endpoint="https://tonic-web-server/api/job/peek_queue")
     queue = shared(fake).queue(source, namespace="tonic", secret=contract.SECRET)
     assert asyncio.run(queue.length()) == 5
@@ -78,7 +78,7 @@ def test_a_pool_that_names_no_secret_sends_none() -> None:
 
 
 def test_header_format_and_field_can_be_chosen_and_the_authority_is_handed_on() -> None:
-    fake = contract.FakeWeb(page=web.Page(status=200, body=b'{"queue":{"length":3}}'))
+    fake = contract.FakeWeb(page=wire.Page(status=200, body=b'{"queue":{"length":3}}'))
     source = contract.source(header="X-Key", headerFormat="{key}", field="queue.length")
     secret = {**contract.SECRET, "ca.crt": b"pem"}
     queue = shared(fake).queue(source, namespace="jobs", secret=secret)
@@ -135,6 +135,6 @@ def test_the_api_tells_the_defaults_that_are_used() -> None:
     ],
 )
 def test_only_a_success_is_read(status: int, want: port.Reason) -> None:
-    fake = contract.FakeWeb(page=web.Page(status=status, body=b"5"))
+    fake = contract.FakeWeb(page=wire.Page(status=status, body=b"5"))
     queue = shared(fake).queue(contract.source(), namespace="jobs", secret=contract.SECRET)
     assert str(status) in asyncio.run(contract.check_fails(queue, want))

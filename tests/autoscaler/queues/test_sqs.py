@@ -1,15 +1,20 @@
 """Only Amazon's own hosts are asked, with the Secret's keys or the runtime's role; errors are told in our words."""
 
 import asyncio
-from typing import Any
+import contextlib
+import functools
+import json
+import ssl
+from dataclasses import dataclass, field
 
-import botocore.exceptions as botocore_errors
 import pytest
 import yarl
 
-from autoscaler.queues import port, sqs
+from autoscaler.queues import port, sqs, wire
+from autoscaler.simulation import virtual_time
 from tests.autoscaler.queues import contract
 
+COUNT = b"ApproximateNumberOfMessages"
 MOTO = sqs.Override(endpoint="http://127.0.0.1:5000", region="eu-west-1")
 
 
@@ -76,34 +81,144 @@ def test_a_secret_without_the_access_key_id_is_an_error_that_names_it() -> None:
         sqs.keys_of({"ApiKey": b"x"})
 
 
-def of_code(code: str, status: int) -> botocore_errors.ClientError:
-    response: Any = {"Error": {"Code": code, "Message": contract.KEY}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return botocore_errors.ClientError(response, "GetQueueAttributes")
+def test_the_runtimes_role_is_asked_for_anew_each_time_and_its_absence_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeSender()
+    queue_of = functools.partial(sqs.SqsQueue, url=yarl.URL(contract.FAKE_QUEUE), secret=None)
+
+    async def ask(**environment: str) -> int:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        async with contextlib.aclosing(sqs.Sqs(sender=fake)) as reader:
+            return await queue_of(reader).length()
+
+    role = {"AWS_ACCESS_KEY_ID": "AKIDROLE", "AWS_SECRET_ACCESS_KEY": "x", "AWS_SESSION_TOKEN": "t0ken"}
+    assert asyncio.run(ask(**role)) == 3
+    (request,) = fake.requests
+    assert "Credential=AKIDROLE/" in request.headers["Authorization"]
+    assert request.headers["X-Amz-Security-Token"] == "t0ken"
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    with pytest.raises(port.QueueError, match="without credentials") as caught:
+        asyncio.run(ask())
+    assert caught.value.reason is port.Reason.UNAUTHORIZED
 
 
+@dataclass(kw_only=True)
+class FakeSender:
+    """Answers like SQS after a while, and counts how many it answers at once."""
+
+    seconds: float = 0.0
+    answer: wire.Page | wire.Redirect = field(default_factory=lambda: page(200, b'{"Attributes":{"%s":"3"}}' % COUNT))
+    error: port.QueueError | None = None
+    requests: list[wire.Request] = field(default_factory=list)
+
+    async def send(self, request: wire.Request, context: ssl.SSLContext) -> wire.Page | wire.Redirect:
+        del context
+        self.requests.append(request)
+        await asyncio.sleep(self.seconds)
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+    async def aclose(self) -> None:
+        pass
+
+
+def page(status: int, body: bytes) -> wire.Page:
+    return wire.Page(status=status, body=body)
+
+
+def test_a_request_is_what_the_sdk_would_send() -> None:
+    keys = sqs.Keys(access_key_id="AKIDEXAMPLE", secret_access_key=contract.KEY)
+    request = sqs.signed("https://sqs.eu-west-1.amazonaws.com", "eu-west-1", keys, contract.FAKE_QUEUE)
+    assert (request.method, str(request.url)) == ("POST", "https://sqs.eu-west-1.amazonaws.com/")
+    want = {"QueueUrl": contract.FAKE_QUEUE, "AttributeNames": ["ApproximateNumberOfMessages"]}
+    assert json.loads(request.body or b"") == want
+    assert request.headers["X-Amz-Target"] == "AmazonSQS.GetQueueAttributes"
+    assert request.headers["Content-Type"] == "application/x-amz-json-1.0"
+    signature = request.headers["Authorization"]
+    assert signature.startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
+    assert "/eu-west-1/sqs/aws4_request" in signature
+    assert "SignedHeaders=content-type;host;x-amz-date;x-amz-target" in signature
+    assert contract.KEY not in str(request.headers)
+
+
+@pytest.mark.accept("W19")
+def test_two_hundred_credentials_wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer takes a second. One after the other, all but the first five would be too late."""
+    made: list[object] = []
+    monkeypatch.setattr("botocore.session.get_session", lambda: made.append(1))
+    fake = FakeSender(seconds=1.0)
+
+    async def rounds() -> list[object]:
+        async with contextlib.aclosing(sqs.Sqs(sender=fake)) as reader:
+            return [
+                end
+                for _ in range(3)
+                for end in await asyncio.gather(
+                    *(reader.count(account(number), contract.FAKE_QUEUE) for number in range(200)),
+                    return_exceptions=True,
+                )
+            ]
+
+    assert virtual_time.run(rounds()) == ["3"] * 600
+    used = [request.headers["Authorization"].split("Credential=")[1].split("/")[0] for request in fake.requests]
+    assert used == [f"AKID{number}" for number in range(200)] * 3, "each asked with its own"
+    assert made == [], "nothing is made for a credential"
+
+
+def account(number: int) -> sqs.Account:
+    keys = sqs.Keys(access_key_id=f"AKID{number}", secret_access_key="x")
+    return sqs.Account(endpoint="https://sqs.eu-west-1.amazonaws.com", region="eu-west-1", keys=keys)
+
+
+@pytest.mark.accept("W19")
 @pytest.mark.parametrize(
-    ("error", "want"),
+    ("answer", "want"),
     [
-        (of_code("AWS.SimpleQueueService.NonExistentQueue", 400), port.Reason.NOT_FOUND),
-        (of_code("AccessDenied", 400), port.Reason.UNAUTHORIZED),
-        (of_code("InvalidClientTokenId", 403), port.Reason.UNAUTHORIZED),
-        (of_code("ThrottlingException", 400), port.Reason.FAILED),
-        (of_code("InternalError", 500), port.Reason.FAILED),
-        (botocore_errors.NoCredentialsError(), port.Reason.UNAUTHORIZED),
-        (botocore_errors.ConnectTimeoutError(endpoint_url="x"), port.Reason.TIMEOUT),
-        (botocore_errors.ReadTimeoutError(endpoint_url="x"), port.Reason.TIMEOUT),
-        (botocore_errors.SSLError(endpoint_url="x", error=OSError("y")), port.Reason.UNTRUSTED),
-        (botocore_errors.EndpointConnectionError(endpoint_url="x"), port.Reason.UNREACHABLE),
-        (botocore_errors.ConnectionClosedError(endpoint_url="x"), port.Reason.UNREACHABLE),
-        (ValueError("bad endpoint"), port.Reason.FAILED),
+        (page(400, b'{"__type":"com.amazonaws.sqs#QueueDoesNotExist"}'), port.Reason.NOT_FOUND),
+        (page(400, b'{"__type":"AWS.SimpleQueueService.NonExistentQueue"}'), port.Reason.NOT_FOUND),
+        (page(400, b'{"__type":"AccessDenied"}'), port.Reason.UNAUTHORIZED),
+        (page(403, b'{"__type":"InvalidClientTokenId"}'), port.Reason.UNAUTHORIZED),
+        (page(403, f"<b>{contract.KEY}</b>".encode()), port.Reason.UNAUTHORIZED),
+        (page(400, b'{"__type":"ThrottlingException"}'), port.Reason.FAILED),
+        (page(500, b"0"), port.Reason.FAILED),
+        (page(204, b'{"Attributes":{"%s":"3"}}' % COUNT), port.Reason.FAILED),
+        (page(200, b"0"), port.Reason.NOT_A_NUMBER),
+        (page(200, b"\xff"), port.Reason.NOT_A_NUMBER),
+        (page(200, b'{"Attributes":{}}'), port.Reason.NOT_A_NUMBER),
+        (page(200, b'{"Attributes":{"%s":0}}' % COUNT), port.Reason.NOT_A_NUMBER),
+        (page(200, b'{"Attributes":{"%s":"many"}}' % COUNT), port.Reason.NOT_A_NUMBER),
+        (page(200, b'{"Attributes":{"%s":""}}' % COUNT), port.Reason.NOT_A_NUMBER),
+        (page(200, b'{"Attributes":{"%s":"-1"}}' % COUNT), port.Reason.NEGATIVE),
+        (wire.Redirect(location="https://evil.example/"), port.Reason.REDIRECTED),
     ],
 )
-def test_errors_have_reasons(error: Exception, want: port.Reason) -> None:
-    got = sqs.translated(error, contract.FAKE_QUEUE)
-    assert got.reason is want
-    assert contract.FAKE_QUEUE in got.message
-    assert contract.KEY not in got.message
+def test_answers_that_are_no_number_of_messages_have_reasons(
+    answer: wire.Page | wire.Redirect, want: port.Reason
+) -> None:
+    message = asyncio.run(failure(FakeSender(answer=answer), want))
+    assert contract.FAKE_QUEUE in message
 
 
-def test_a_reader_without_clients_closes() -> None:
-    asyncio.run(sqs.Sqs().aclose())
+@pytest.mark.accept("W19")
+@pytest.mark.parametrize("reason", [port.Reason.UNREACHABLE, port.Reason.UNTRUSTED, port.Reason.TIMEOUT])
+def test_failures_of_the_connection_are_told_in_words_that_fit_aws(reason: port.Reason) -> None:
+    message = asyncio.run(failure(FakeSender(error=port.QueueError(reason, "see key ca.crt of the Secret")), reason))
+    assert "AWS" in message
+    assert "ca.crt" not in message
+
+
+@pytest.mark.accept("W19")
+def test_an_answer_that_does_not_come_is_a_timeout() -> None:
+    virtual_time.run(failure(FakeSender(seconds=3600), port.Reason.TIMEOUT))
+
+
+async def failure(fake: FakeSender, want: port.Reason) -> str:
+    async with contextlib.aclosing(sqs.Sqs(sender=fake)) as reader:
+        return await contract.check_fails(
+            sqs.SqsQueue(reader, yarl.URL(contract.FAKE_QUEUE), secret=contract.SECRET), want
+        )

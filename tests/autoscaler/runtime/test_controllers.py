@@ -1,9 +1,18 @@
-"""What runs under which settings, and under which Leases."""
+"""What runs under which settings, under which Leases, and whom worker pools may then ask."""
 
 import argparse
+import asyncio
+import contextlib
+import dataclasses
+import json
+from typing import Any, cast
 
 import pytest
 
+from autoscaler import control
+from autoscaler.api.resources.worker_pools import QueueSource
+from autoscaler.kube import store
+from autoscaler.queues import port
 from autoscaler.runtime import controllers, settings
 
 
@@ -39,3 +48,68 @@ def test_each_part_has_its_lease(flags: list[str], want: dict[str, tuple[str, st
 def test_every_controller_that_can_be_asked_for_is_there() -> None:
     for name in settings.CONTROLLERS:
         assert controllers.registrations(chosen("--cluster", "prod", "--controllers", name))
+
+
+API_SERVER = "https://52.9.9.9:443"
+
+
+def asked(endpoint: str, *flags: str, namespace: str = "jobs") -> port.Reason | None:
+    """Let the worker controller ask, as the process puts it together; None: it tried to connect.
+
+    There is no network here, so a name is looked up in vain.
+    """
+    unused: dict[str, Any] = {each.name: lambda *_: None for each in dataclasses.fields(control.ControllerContext)}
+    context = {**unused, "watch": lambda *_: store.Table[Any](), "api_server": API_SERVER}
+    build = controllers.registrations(chosen("--controllers", "workers", *flags))["workers"].build
+    controller = cast("Any", build(control.ControllerContext(**context)))
+
+    async def ask() -> port.Reason | None:
+        async with contextlib.aclosing(controller._open_queues()) as queues:
+            source = QueueSource(endpoint=endpoint)
+            try:
+                await queues.queue(source, namespace=namespace, secret=None).length()
+            except port.QueueError as error:
+                return error.reason
+            except RuntimeError:  # the fast tier has no network
+                return None
+            raise AssertionError
+
+    return asyncio.run(ask())
+
+
+REFUSED, NOT_ALLOWED = port.Reason.ENDPOINT_REFUSED, port.Reason.NOT_ALLOWED
+
+
+@pytest.mark.accept("W22")
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1/", "http://[::1]:1/", "http://169.254.169.254/latest"])
+def test_a_runtime_lets_no_pool_ask_loopback_and_link_local_addresses(endpoint: str) -> None:
+    assert asked(endpoint) is REFUSED
+
+
+@pytest.mark.accept("W22")
+def test_a_runtime_with_the_development_switch_lets_pools_ask_loopback_alone() -> None:
+    assert asked("http://127.0.0.1:1/", "--allow-loopback-queues") is None
+    assert asked("http://169.254.169.254/latest", "--allow-loopback-queues") is REFUSED
+    assert asked("http://10.0.0.5/", "--allow-loopback-queues") is NOT_ALLOWED
+
+
+@pytest.mark.accept("W22")
+def test_a_runtime_lets_no_pool_ask_its_api_server_under_any_address_it_was_told() -> None:
+    assert asked("https://52.9.9.9/") is REFUSED
+    assert asked("https://52.8.8.8/") is None
+    assert asked("https://52.8.8.8/", "--api-servers", "https://52.8.8.8:443,https://52.7.7.7:443") is REFUSED
+    assert asked("https://52.7.7.7/", "--api-servers", "https://52.8.8.8:443,https://52.7.7.7:443") is REFUSED
+    assert asked("http://127.0.0.1:443/", "--allow-loopback-queues") is REFUSED, "that port is the API server's"
+
+
+@pytest.mark.accept("W26")
+def test_a_runtime_lets_a_pool_ask_what_its_namespace_is_granted_and_no_more() -> None:
+    flags = ("--queue-access", json.dumps({"jobs": {"cidrs": ["10.0.0.0/24"], "namespaces": ["monitoring"]}}))
+    assert asked("http://10.0.0.5/") is NOT_ALLOWED
+    assert asked("http://10.0.0.5/", *flags) is None
+    assert asked("http://10.0.1.5/", *flags) is NOT_ALLOWED
+    assert asked("http://10.0.0.5/", *flags, namespace="other") is NOT_ALLOWED
+    assert asked("http://web.monitoring.svc/") is NOT_ALLOWED
+    assert asked("http://web.monitoring.svc/", *flags) is None
+    assert asked("http://web.monitoring.svc/", *flags, namespace="other") is NOT_ALLOWED
+    assert asked("http://web/") is None

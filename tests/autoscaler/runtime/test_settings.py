@@ -110,6 +110,7 @@ def test_everything_that_a_deployment_tells_arrives() -> None:
         "SLUICE_INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/123456789012/prod-bench",
         "SLUICE_API_SERVERS": "https://api.example:6443, https://[fd00::1], ",
         "SLUICE_ALLOW_LOOPBACK_QUEUES": "true",
+        "SLUICE_QUEUE_ACCESS": '{"jobs": {"cidrs": ["10.0.0.0/8"]}}',
         "AWS_ENDPOINT_URL": "http://127.0.0.1:5000",
         "AWS_REGION": "eu-west-1",
     }
@@ -120,7 +121,20 @@ def test_everything_that_a_deployment_tells_arrives() -> None:
     assert got.interruption_queue == environment["SLUICE_INTERRUPTION_QUEUE"]
     assert got.api_servers == ("https://api.example:6443", "https://[fd00::1]")
     assert got.allow_loopback_queues
+    assert got.queue_access.root["jobs"].cidrs == ("10.0.0.0/8",)
     assert (got.aws_endpoint, got.aws_region) == ("http://127.0.0.1:5000", "eu-west-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("{", "--queue-access: the whole: Invalid JSON"),
+        ('{"jobs": {"cidrs": ["10.0.0.5"]}}', "--queue-access: jobs.cidrs.0: Value error, must be a block"),
+        ('{"Jobs": {}}', "--queue-access: Jobs.[key]: String should match"),
+    ],
+)
+def test_access_to_queues_that_makes_no_sense_is_refused(text: str, want: str) -> None:
+    assert complaint("--queue-access", text).startswith(want)
 
 
 def test_queues_on_this_computer_and_api_servers_have_flags() -> None:

@@ -99,6 +99,12 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("recipe", configs.values(machineImages={"d": {"baseImageId": "ami-12345678", "source": "URIs: {{ x }}"}}), "sluice:machineImages.d: "),
     ("long label", in_pool(labels={f"{'x' * 60}.example.com/{'y' * 60}": "z"}), f"{POOL}: makes the tag k8s.io/"),
     ("own variable", in_cluster(autoscaler={"container": {"env": [{"name": "SLUICE_SCOPE", "value": "x"}]}}), "container.env[0].name"),
+    ("asking namespace", in_cluster(autoscaler={"queueAccess": {"Jobs": {}}}), f"{BENCH}.autoscaler.queueAccess"),
+    ("asked host", in_cluster(autoscaler={"queueAccess": {"jobs": {"hosts": ["web"]}}}), f'{BENCH}.autoscaler.queueAccess.jobs.hosts[0] = "web": must be a full host name'),
+    ("asked addresses", in_cluster(autoscaler={"queueAccess": {"jobs": {"cidrs": ["10.0.0.5"]}}}), f'{BENCH}.autoscaler.queueAccess.jobs.cidrs[0] = "10.0.0.5": must be a block of addresses'),
+    ("asked link-local", in_cluster(autoscaler={"queueAccess": {"jobs": {"cidrs": ["169.254.0.0/16"]}}}), 'cidrs[0] = "169.254.0.0/16": is loopback, link-local'),
+    ("asked namespace", in_cluster(autoscaler={"queueAccess": {"jobs": {"namespaces": ["M!"]}}}), f'{BENCH}.autoscaler.queueAccess.jobs.namespaces[0] = "M!"'),
+    ("asked what", in_cluster(autoscaler={"queueAccess": {"jobs": {"ports": [80]}}}), f"{BENCH}.autoscaler.queueAccess.jobs.ports"),
     ("namespace", in_cluster(autoscaler={"secretNamespaces": ["nowhere"]}), f'{BENCH}.autoscaler.secretNamespaces[0] = "nowhere"'),
     (
         "tainted services",

@@ -13,15 +13,15 @@ import yarl
 from aiohttp.abc import ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-from autoscaler.queues import endpoints, port, sources, web
+from autoscaler.queues import endpoints, port, sources, web, wire
 from tests.autoscaler.queues import contract
 from tests.e2e.queues import servers
 from tools.local import certificates
 
 Reason = port.Reason
-LIMITS = web.Limits(timeout_seconds=1.0)
+LIMITS = wire.Limits(timeout_seconds=1.0)
 """Where somebody does not answer."""
-PATIENT = web.Limits(timeout_seconds=30.0)
+PATIENT = wire.Limits(timeout_seconds=30.0)
 """Where somebody does, on a computer that may be busy."""
 OK = b"HTTP/1.1 200 OK\r\n"
 RUDE: dict[str, tuple[servers.Handler, port.Reason]] = {
@@ -58,7 +58,7 @@ RUDE: dict[str, tuple[servers.Handler, port.Reason]] = {
 
 @contextlib.asynccontextmanager
 async def opened(
-    policy: endpoints.Policy = contract.DEVELOPMENT, limits: web.Limits = PATIENT
+    policy: endpoints.Policy = contract.DEVELOPMENT, limits: wire.Limits = PATIENT
 ) -> AsyncIterator[sources.Sources]:
     """Open everything, and see that nothing is left when it closes."""
     before = asyncio.all_tasks()
@@ -163,7 +163,7 @@ def test_without_the_switch_loopback_is_not_connected_to_not_even_by_a_name_that
                 await contract.check_fails(queue(shared, short), Reason.ENDPOINT_REFUSED)
             async with contextlib.aclosing(web.Web(endpoints.Policy(), resolver=Rebinding())) as getter:
                 with pytest.raises(port.QueueError, match="loopback"):
-                    await getter.get(yarl.URL(f"http://innocent.example:{server.port}/jobs"), {})
+                    await getter.get(yarl.URL(f"http://innocent.example:{server.port}/jobs"), {}, namespace="jobs")
             assert server.connections == 0
 
     asyncio.run(act())
@@ -187,8 +187,8 @@ def test_names_are_looked_up() -> None:
             servers.running({"/jobs": servers.page(b"5")}) as server,
             contextlib.aclosing(web.Web(contract.DEVELOPMENT)) as getter,
         ):
-            got = await getter.get(yarl.URL(f"http://localhost:{server.port}/jobs"), {})
-            assert got == web.Page(status=200, body=b"5")
+            got = await getter.get(yarl.URL(f"http://localhost:{server.port}/jobs"), {}, namespace="jobs")
+            assert got == wire.Page(status=200, body=b"5")
 
     asyncio.run(act())
 
@@ -236,12 +236,12 @@ def test_a_certificate_for_another_name_is_not_trusted(tmp_path: Path) -> None:
 def test_a_thousand_pools_share_few_connections_and_use_them_again() -> None:
     async def act() -> None:
         handlers = {f"/{n}": servers.page(str(n).encode()) for n in range(1000)}
-        generous = web.Limits(timeout_seconds=30)
+        generous = wire.Limits(timeout_seconds=30)
         async with servers.running(handlers) as server, opened(limits=generous) as shared:
             for _ in range(2):
                 got = await asyncio.gather(*(queue(shared, server.url(f"/{n}")).length() for n in range(1000)))
                 assert got == list(range(1000))
-            assert server.connections <= web.CONNECTIONS_PER_HOST
+            assert server.connections <= wire.CONNECTIONS_PER_HOST
 
     asyncio.run(act())
 
@@ -250,7 +250,7 @@ def test_pools_of_a_dead_server_do_not_hold_up_those_of_a_good_one() -> None:
     async def act() -> None:
         dead = {"/jobs": servers.silence}
         good = {"/jobs": servers.page(b"5")}
-        patient = web.Limits(timeout_seconds=30)
+        patient = wire.Limits(timeout_seconds=30)
         async with servers.running(dead) as a, servers.running(good) as b, opened(limits=patient) as shared:
             stuck = [asyncio.ensure_future(queue(shared, a.url("/jobs")).length()) for _ in range(500)]
             await asyncio.sleep(0.2)

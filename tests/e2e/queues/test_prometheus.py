@@ -67,7 +67,7 @@ async def until_scraped(url: str, value: float) -> None:
     async with asyncio.timeout(30), contextlib.aclosing(web.Web(contract.DEVELOPMENT)) as getter:
         while True:
             with contextlib.suppress(port.QueueError):  # it starts
-                if want in (await getter.get(asked, {})).body:
+                if want in (await getter.get(asked, {}, namespace="jobs")).body:
                     return
             await asyncio.sleep(0.05)
 
