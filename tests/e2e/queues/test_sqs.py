@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from autoscaler.queues import port, sources, sqs
+from autoscaler.queues import endpoints, port, sources, sqs, wire
 from tests.autoscaler.queues import contract
 from tests.e2e.queues import servers
 from tools.local.plane import Plane
@@ -112,18 +112,79 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
     asyncio.run(act())
 
 
-def test_clients_are_shared_by_account_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqs, "_CLIENTS", 2)
+@pytest.mark.accept("W19", "W21")
+def test_two_hundred_credentials_are_all_answered(plane: Plane, amazon: "SQSClient") -> None:
+    url = amazon.create_queue(QueueName=f"jobs-{secrets.token_hex(4)}")["QueueUrl"]
+    amazon.send_message(QueueUrl=url, MessageBody="one")
+    override = sqs.Override(endpoint=plane.aws_endpoint, region=plane.region)
 
     async def act() -> None:
-        body = b'{"Attributes":{"ApproximateNumberOfMessages":"2"}}'
+        patient = wire.Limits(timeout_seconds=30)  # moto answers one at a time
+        async with contextlib.aclosing(
+            sources.Sources.open(endpoints.Policy(), aws=override, limits=patient)
+        ) as shared:
+            for _ in range(3):
+                queues = [
+                    shared.queue(
+                        contract.source("sqs", url),
+                        namespace=f"tenant-{number}",
+                        secret={"ApiKey": b"x", "AccessKeyId": f"AKID{number}".encode()},
+                    )
+                    for number in range(200)
+                ]
+                ends = await asyncio.gather(*(queue.length() for queue in queues), return_exceptions=True)
+                assert ends == [1] * 200
+
+    asyncio.run(act())
+
+
+@pytest.mark.accept("W19")
+def test_credentials_share_connections_and_are_each_their_own() -> None:
+    body = b'{"Attributes":{"ApproximateNumberOfMessages":"2"}}'
+
+    def account(endpoint: str, number: int) -> sqs.Account:
+        keys = sqs.Keys(access_key_id=f"AKID{number}", secret_access_key="x")
+        return sqs.Account(endpoint=endpoint, region="eu-west-1", keys=keys)
+
+    async def act() -> None:
         async with servers.running({"/": servers.page(body)}) as server:
             async with contextlib.aclosing(sqs.Sqs()) as reader:
-                for name in ("a", "b", "a", "c"):
-                    keys = sqs.Keys(access_key_id=name, secret_access_key="x")
-                    account = sqs.Account(endpoint=server.url(""), region="eu-west-1", keys=keys)
-                    assert await reader.count(account, server.url("/1/jobs")) == "2"
-                assert [account.keys.access_key_id for account in reader._clients if account.keys] == ["a", "c"]
-            assert server.connections == 3
+                for _ in range(3):
+                    asked = (reader.count(account(server.url(""), number), server.url("/1/q")) for number in range(200))
+                    assert await asyncio.gather(*asked, return_exceptions=True) == ["2"] * 200
+            assert server.connections <= wire.CONNECTIONS_PER_HOST
+            used = [headers["Authorization"].split("Credential=")[1].split("/")[0] for _, headers in server.requests]
+            assert sorted(used) == sorted(f"AKID{number}" for number in range(200) for _ in range(3))
+
+    asyncio.run(act())
+
+
+@pytest.mark.accept("W19")
+def test_pools_of_a_dead_endpoint_do_not_hold_up_those_of_a_good_one() -> None:
+    body = b'{"Attributes":{"ApproximateNumberOfMessages":"2"}}'
+
+    async def act() -> None:
+        dead, good = {"/": servers.silence}, {"/": servers.page(body)}
+        patient = wire.Limits(timeout_seconds=30)
+        async with (
+            servers.running(dead) as a,
+            servers.running(good) as b,
+            contextlib.aclosing(sqs.Sqs(limits=patient)) as reader,
+        ):
+            keys = sqs.Keys(access_key_id="a", secret_access_key="x")
+            stuck = [
+                asyncio.ensure_future(reader.count(sqs.Account(endpoint=a.url(""), region="r", keys=keys), a.url("/q")))
+                for _ in range(200)
+            ]
+            while not a.requests:  # noqa: ASYNC110 - some wait by now
+                await asyncio.sleep(0.01)
+            account = sqs.Account(endpoint=b.url(""), region="r", keys=keys)
+            got = await asyncio.wait_for(
+                asyncio.gather(*(reader.count(account, b.url("/q")) for _ in range(50))), timeout=10
+            )
+            assert got == ["2"] * 50
+            for task in stuck:
+                task.cancel()
+            await asyncio.gather(*stuck, return_exceptions=True)
 
     asyncio.run(act())
