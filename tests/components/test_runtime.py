@@ -357,6 +357,7 @@ def test_in_kube_system_only_the_leases_of_the_operators_classes_are_its_own(
     assert [rule["verbs"] for rule in rules if "resourceNames" not in rule] == unnamed
 
 
+@pytest.mark.accept("W22")
 def test_the_runtime_knows_its_clusters_own_endpoint_where_the_stack_does() -> None:
     def known() -> cluster.Access:
         urls = ["https://api.example:6443", "", "https://10.0.0.1", "https://api.example:6443"]

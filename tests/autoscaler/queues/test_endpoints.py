@@ -120,6 +120,9 @@ def test_kubernetes_in_namespace_default_is_the_api_server() -> None:
         ("https://web-server/api/job/peek_queue", "https://web-server.jobs.svc/api/job/peek_queue"),
         ("http://web:8080/x?y=z#frag", "http://web.jobs.svc:8080/x?y=z"),
         ("http://WEB/", "http://web.jobs.svc/"),
+        ("http://web.jobs:4433/x", "http://web.jobs.svc:4433/x"),
+        ("http://web.jobs./x", "http://web.jobs./x"),
+        ("http://web.jobs.svc/x", "http://web.jobs.svc/x"),
         ("http://web.other/x", "http://web.other/x"),
         ("http://web./x", "http://web./x"),
         ("http://10.0.0.1/x", "http://10.0.0.1/x"),
@@ -127,7 +130,7 @@ def test_kubernetes_in_namespace_default_is_the_api_server() -> None:
         ("http://2130706433/x", "http://2130706433.jobs.svc/x"),
     ],
 )
-def test_a_host_without_dots_is_in_the_pools_namespace(endpoint: str, want: str) -> None:
+def test_the_short_names_of_a_service_are_in_the_pools_namespace(endpoint: str, want: str) -> None:
     assert str(endpoints.parse(endpoint, namespace="jobs")) == want
 
 

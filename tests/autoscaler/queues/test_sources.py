@@ -32,6 +32,16 @@ def test_each_kind_has_its_queue() -> None:
     assert [type(queue) for queue in made] == [http.HttpQueue, sqs.SqsQueue, prometheus.PrometheusQueue]
 
 
+@pytest.mark.accept("W26")
+@pytest.mark.parametrize("kind", ["http", "prometheus"])
+def test_servers_are_asked_in_the_name_of_the_pools_namespace(kind: str) -> None:
+    fake = contract.FakeWeb(page=wire.Page(status=200, body=contract.body_of(kind, 5)))
+    more = {"query": "jobs"} if kind == "prometheus" else {}
+    queue = shared(fake).queue(contract.source(kind, **more), namespace="tonic", secret=contract.SECRET)
+    assert asyncio.run(queue.length()) == 5
+    assert fake.namespaces == ["tonic"]
+
+
 @pytest.mark.accept("W23")
 def test_the_seeds_pool_is_asked_with_its_key_in_its_namespace() -> None:
     fake = contract.FakeWeb(page=wire.Page(status=200, body=b"5"))

@@ -1,6 +1,7 @@
 """Whom pools may ask, on a real API server, as the runtime's own process does it."""
 
 import asyncio
+import ipaddress
 import json
 import socket
 import threading
@@ -22,6 +23,7 @@ def own_address() -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         address: str = probe.getsockname()[0]
+    assert not ipaddress.ip_address(address).is_global, f"{address} is public: these tests need a private one"
     return address
 
 
