@@ -366,3 +366,16 @@ def test_a_name_that_cannot_be_looked_up_holds_one_thread_and_is_left_alone_for_
 
     asyncio.run(ask())
     assert asked == ["dead"]
+
+
+@pytest.mark.accept("W26")
+def test_the_canonical_name_of_a_service_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the C library answers for a Service of type ExternalName; only the first address has the name."""
+
+    def lead_elsewhere(host: str, port: int, **given: int) -> list[tuple[object, ...]]:
+        assert (host, given["flags"]) == ("web.jobs.svc.cluster.local.", socket.AI_CANONNAME)
+        kind = (socket.AF_INET, socket.SOCK_STREAM, 6)
+        return [(*kind, "db.b.svc.cluster.local", ("172.20.3.4", port)), (*kind, "", ("172.20.3.5", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lead_elsewhere)
+    assert "another name for db.b.svc.cluster.local" in get("http://web.jobs.svc/", lookups.Resolver()).message
