@@ -19,7 +19,7 @@ WORKERS = ("--controllers", "workers")
 
 @pytest.fixture
 def own_address() -> str:
-    """An address of this machine that is not loopback; nothing is sent to find it."""
+    """An address of this computer that is not loopback; nothing is sent to find it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         address: str = probe.getsockname()[0]
@@ -29,7 +29,7 @@ def own_address() -> str:
 
 @pytest.fixture
 def private_queue(own_address: str) -> Iterator[str]:
-    """A queue of two jobs at this machine's own address."""
+    """A queue of two jobs at this computer's own address."""
     ready, stop = threading.Event(), threading.Event()
     bound: list[int] = []
 
