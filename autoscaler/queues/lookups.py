@@ -112,15 +112,15 @@ class ApiAddresses:
 
     def __init__(self, policy: endpoints.Policy, resolver: AbstractResolver) -> None:
         hosts = [server.host for server in policy.api_servers if endpoints.address(server.host) is None]
-        self._by_name: dict[str, frozenset[endpoints.Address]] = dict.fromkeys(hosts, frozenset())
+        self._by_name: dict[str, frozenset[access.Address]] = dict.fromkeys(hosts, frozenset())
         self._resolver = resolver
         self._next = float("-inf")
         self._looking = asyncio.Lock()
 
     @property
-    def known(self) -> frozenset[endpoints.Address]:
+    def known(self) -> frozenset[access.Address]:
         """All addresses, as they were last told."""
-        return frozenset[endpoints.Address]().union(*self._by_name.values())
+        return frozenset[access.Address]().union(*self._by_name.values())
 
     async def refresh(self) -> None:
         """Look them up if that was long ago; nobody connects before it was tried."""

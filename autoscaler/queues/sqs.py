@@ -187,7 +187,7 @@ class _Role:
         except botocore_errors.BotoCoreError as error:
             say = f"was not sent: the runtime's role gave no credentials ({type(error).__name__})"
             raise _failure(queue_url, port.Reason.UNAUTHORIZED, say) from error
-        if found is None:
+        if found is None or not found.access_key or not found.secret_key:
             say = f"was not sent, without credentials; it {_DENIED}"
             raise _failure(queue_url, port.Reason.UNAUTHORIZED, say)
         return Keys(

@@ -7,7 +7,7 @@ import yarl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.queues import endpoints, port
+from autoscaler.queues import access, endpoints, port
 
 API = endpoints.Policy(api_servers=(endpoints.Server(host="10.100.0.1", port=443),))
 DEVELOPMENT = endpoints.Policy(
@@ -70,7 +70,7 @@ def test_writing_an_address_as_ipv6_changes_nothing(address: ipaddress.IPv4Addre
 
 
 @given(st.ip_addresses())
-def test_what_the_standard_library_calls_special_is_refused(address: endpoints.Address) -> None:
+def test_what_the_standard_library_calls_special_is_refused(address: access.Address) -> None:
     special = address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified
     assert is_refused(str(address)) or not special
 
