@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -18,6 +19,8 @@ from autoscaler.queues import access, endpoints
 
 RESOLVER_CONFIG: Final = Path("/etc/resolv.conf")
 _LOOKUPS: Final = 32
+_LOOKUPS_PER_NAMESPACE: Final = 8
+"""So many names of one namespace are looked up at once: names that nobody answers for must not hold all threads."""
 _FAILED_LOOKUP_SECONDS: Final = 10.0
 """A name that could not be looked up is not looked up again for so long."""
 _API_LOOKUP_SECONDS: Final = 60.0
@@ -29,12 +32,18 @@ Check = Callable[[access.Target, str, int], None]
 """Raises QueueError for an address and port that a target must not have."""
 
 
+_Key = tuple[str, int, int]
+"""Host, port and family."""
+
+
 class Resolver(AbstractResolver):
     """Looks names up in threads of its own: names that nobody answers for must not hold up the rest of the process."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="queue-names")
-        self._under_way: dict[tuple[str, int, int], asyncio.Future[list[Any]]] = {}
+        self._under_way: dict[_Key, asyncio.Future[list[Any]]] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """By namespace, for as long as somebody waits for a turn or has one."""
         self._failed: dict[str, tuple[float, OSError]] = {}
 
     async def resolve(
@@ -48,7 +57,7 @@ class Resolver(AbstractResolver):
         until, error = self._failed.get(host, (now, OSError()))
         if now < until:
             raise error
-        found = await asyncio.shield(self._look_up(host, port, family))
+        found = await asyncio.shield(await self._look_up((host, port, family)))
         canonical = next((name for *_, name, _ in found if name), host)
         return [
             ResolveResult(
@@ -62,18 +71,36 @@ class Resolver(AbstractResolver):
             for kind, _, protocol, _, target in found
         ]
 
-    def _look_up(self, host: str, port: int, family: int) -> "asyncio.Future[list[Any]]":
-        key = (host, port, family)
+    async def _look_up(self, key: _Key) -> "asyncio.Future[list[Any]]":
+        """Return the look-up of a name that is under way, or begin one when it is our turn."""
         if key not in self._under_way:
-            ask = functools.partial(
-                socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_CANONNAME
-            )
-            asked = asyncio.get_running_loop().run_in_executor(self._threads, ask)
-            self._under_way[key] = asked
-            asked.add_done_callback(lambda done: self._note(key, done))
+            turn = self._turn()
+            await turn.acquire()
+            if key in self._under_way:
+                turn.release()
+            else:
+                self._begin(key, turn)
         return self._under_way[key]
 
-    def _note(self, key: tuple[str, int, int], done: "asyncio.Future[list[Any]]") -> None:
+    def _turn(self) -> asyncio.Semaphore:
+        """Return the turns of the namespace that asks."""
+        target = ASKED.get(None)
+        namespace = target.namespace if target else ""
+        turn = self._turns.get(namespace) or asyncio.Semaphore(_LOOKUPS_PER_NAMESPACE)
+        self._turns[namespace] = turn
+        return turn
+
+    def _begin(self, key: _Key, turn: asyncio.Semaphore) -> None:
+        host, port, family = key
+        ask = functools.partial(
+            socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_CANONNAME
+        )
+        asked = asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        self._under_way[key] = asked
+        asked.add_done_callback(lambda done: self._note(key, done, turn))
+
+    def _note(self, key: _Key, done: "asyncio.Future[list[Any]]", turn: asyncio.Semaphore) -> None:
+        turn.release()  # the thread is free again, whether or not anybody still waits for the answer
         del self._under_way[key]
         error = None if done.cancelled() else done.exception()
         if isinstance(error, OSError):

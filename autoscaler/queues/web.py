@@ -46,7 +46,8 @@ class Web:
         self._policy = policy
         self._limits = limits or wire.Limits()
         self._resolver = resolver or lookups.Resolver()
-        self._api = lookups.ApiAddresses(policy, self._resolver)
+        self._api_resolver = resolver or lookups.Resolver()  # of its own, which pools' names cannot hold up
+        self._api = lookups.ApiAddresses(policy, self._api_resolver)
         self._contexts = wire.Contexts()
         self._wires: dict[str, wire.Wire] = {}
 
@@ -69,6 +70,7 @@ class Web:
         for each in self._wires.values():
             await each.aclose()
         await self._resolver.close()
+        await self._api_resolver.close()
 
     async def _follow(self, started: wire.Request, namespace: str, context: ssl.SSLContext) -> wire.Page:
         request = started

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 
@@ -379,3 +380,38 @@ def test_the_canonical_name_of_a_service_is_looked_at(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(socket, "getaddrinfo", lead_elsewhere)
     assert "another name for db.b.svc.cluster.local" in get("http://web.jobs.svc/", lookups.Resolver()).message
+
+
+@pytest.mark.accept("W19")
+def test_names_of_one_namespace_that_nobody_answers_for_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered, asked = threading.Event(), list[str]()
+
+    def answer(host: str, port: int, **_: int) -> list[tuple[object, ...]]:
+        asked.append(host)
+        if host.startswith("dead"):
+            answered.wait(30)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, host, ("52.1.2.3", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+
+    async def act() -> None:
+        resolver = lookups.Resolver()
+
+        async def resolve(host: str, namespace: str) -> object:
+            lookups.ASKED.set(access.judge(host, namespace, access.Access()))
+            return await resolver.resolve(host)
+
+        stuck = [asyncio.create_task(resolve(f"dead{number}.example", "bad")) for number in range(100)]
+        async with asyncio.timeout(20):
+            while len(asked) < 8:  # noqa: ASYNC110 - as many as may be looked up at once
+                await asyncio.sleep(0.01)
+            for task in stuck[:50]:
+                task.cancel()  # they have waited long enough; their threads have not
+            await asyncio.gather(*(resolve(f"{number}.example", "good") for number in range(50)))
+        assert len([host for host in asked if host.startswith("dead")]) == 8
+        answered.set()
+        await asyncio.gather(*stuck, return_exceptions=True)
+        assert len(asked) == 8 + 50 + 50, "those that still waited had their turn"
+        await resolver.close()
+
+    asyncio.run(act())
