@@ -87,10 +87,16 @@ class Engine:
         found: dict[str, Any] = json.loads(self._command("stack", "output", "--json", "--stack", stack, *flags))
         return found
 
-    def state(self, stack: str) -> dict[str, Any]:
-        """Return the deployment as the backend keeps it, secrets encrypted."""
-        found: dict[str, Any] = json.loads(self._command("stack", "export", "--stack", stack))
+    def state(self, stack: str, *, show_secrets: bool = False) -> dict[str, Any]:
+        """Return the deployment as the backend keeps it, secrets encrypted unless asked for."""
+        flags = ("--show-secrets",) if show_secrets else ()
+        found: dict[str, Any] = json.loads(self._command("stack", "export", "--stack", stack, *flags))
         return found
+
+    def import_state(self, stack: str, state: Mapping[str, Any]) -> None:
+        """Make a deployment that was exported elsewhere the stack's; secrets in plain are encrypted now."""
+        self._require_stack(stack)
+        self._command("stack", "import", "--stack", stack, stdin=json.dumps(state))
 
     def resources(self, stack: str) -> list[dict[str, Any]]:
         """Return the resources in the state."""
