@@ -1,4 +1,8 @@
-"""The CustomResourceDefinitions of all kinds, made from their models."""
+"""The CustomResourceDefinitions of all kinds, made from their models.
+
+A list that would be empty is left out: the API server drops it, and whoever compares a definition with what the server
+has, as Pulumi does, would find a change each time.
+"""
 
 from typing import Final
 
@@ -34,7 +38,7 @@ def crd(kind: type[Resource]) -> Manifest:
                 "listKind": f"{kind.__name__}List",
                 "plural": definition.plural,
                 "singular": singular,
-                "shortNames": list(definition.short_names),
+                **({"shortNames": list(definition.short_names)} if definition.short_names else {}),
                 "categories": [CATEGORY],
             },
             "scope": "Namespaced" if definition.namespaced else "Cluster",
@@ -49,13 +53,14 @@ def all_crds() -> tuple[Manifest, ...]:
 
 
 def _version(kind: type[Resource]) -> Manifest:
+    subresources, columns = _subresources(kind), [_column(column) for column in kind.definition.columns]
     return {
         "name": version.API_VERSION,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": _object_schema(kind)},
-        "subresources": _subresources(kind),
-        "additionalPrinterColumns": [_column(column) for column in kind.definition.columns],
+        **({"subresources": subresources} if subresources else {}),
+        **({"additionalPrinterColumns": columns} if columns else {}),
     }
 
 
@@ -73,7 +78,7 @@ def _object_schema(kind: type[Resource]) -> schema.Schema:
         "type": "object",
         "description": schema.paragraphs(kind.__doc__ or ""),
         "properties": properties,
-        "required": ["spec"] if fields["spec"].is_required() else [],
+        **({"required": ["spec"]} if fields["spec"].is_required() else {}),
         **(rules(*kind.definition.rules) if kind.definition.rules else {}),
     }
 

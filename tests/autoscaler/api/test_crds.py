@@ -98,7 +98,7 @@ def test_names_do_not_clash() -> None:
         for name in (
             crd["spec"]["names"]["plural"],
             crd["spec"]["names"]["singular"],
-            *crd["spec"]["names"]["shortNames"],
+            *crd["spec"]["names"].get("shortNames", ()),
         )
     )
     assert [name for name, count in names.items() if count > 1] == []
@@ -111,3 +111,17 @@ def test_every_definition_carries_the_version_and_the_category(crd: Manifest) ->
 
 def test_two_runs_make_the_same_definitions() -> None:
     assert crds.all_crds() == ALL
+
+
+@pytest.mark.accept("S2")
+def test_nothing_is_said_that_the_server_drops(crd: Manifest) -> None:
+    assert [path for path in empties(crd) if not path.endswith((".subresources.status", ".default"))] == []
+
+
+def empties(value: object, path: str = "") -> Iterator[str]:
+    """Name everything that is there and holds nothing."""
+    if value in ([], {}, "", None):
+        yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, child in children:
+        yield from empties(child, f"{path}.{name}")

@@ -46,8 +46,9 @@ def test_a_stack_is_made_changed_and_destroyed(start_plane: Callable[[Options], 
     # stopped before: it would take instances away that nobody needs.)
     plane.stop_guests()
     aws.client("autoscaling").set_desired_capacity(AutoScalingGroupName=WORKERS, DesiredCapacity=2)
+    assert engine.preview("local").changes == ()
     assert engine.up("local").changes == ()
-    engine.refresh("local")
+    assert engine.refresh("local").changes == ()
     assert engine.up("local").changes == ()
     assert aws.groups()[WORKERS]["DesiredCapacity"] == 2
     sent = [entry for entry in engine.journal() if entry.type == GROUP and entry.method != "read"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tools.engine.providers import calls
+from tools.engine.providers import calls, changes
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 
@@ -15,8 +15,22 @@ def check(resource_type: str, news: dict[str, Any], old: dict[str, Any] | None =
     return calls.Check(resource=resource(resource_type), old_inputs=old or {}, news=news, seed=b"seed")
 
 
-def diff(resource_type: str, old: dict[str, Any], new: dict[str, Any]) -> calls.Diff:
-    return calls.Diff(resource=resource(resource_type), id="id", old_inputs=old, old_outputs=old, news=new)
+def diff(
+    resource_type: str,
+    old: dict[str, Any],
+    new: dict[str, Any],
+    *,
+    outputs: dict[str, Any] | None = None,
+    ignored: tuple[changes.Path, ...] = (),
+) -> calls.Diff:
+    return calls.Diff(
+        resource=resource(resource_type),
+        id="id",
+        old_inputs=old,
+        old_outputs=old if outputs is None else outputs,
+        news=new,
+        ignored=ignored,
+    )
 
 
 def create(resource_type: str, inputs: dict[str, Any], *, preview: bool = False) -> calls.Create:

@@ -53,6 +53,7 @@ class Diff:
     old_inputs: wire.Properties
     old_outputs: wire.Properties
     news: wire.Properties
+    ignored: tuple[changes.Path, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

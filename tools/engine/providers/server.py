@@ -92,6 +92,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
                     old_inputs=wire.decode(request.old_inputs),
                     old_outputs=wire.decode(request.olds),
                     news=wire.decode(request.news),
+                    ignored=tuple(changes.parsed(path) for path in request.ignoreChanges),
                 )
             )
         return _difference(answer)

@@ -5,12 +5,13 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tools.engine.providers import calls, changes, projection, wire
-from tools.engine.providers.kubernetes import quantities
+from tools.engine.providers import calls, changes, wire
+from tools.engine.providers.kubernetes import pruning
 
 AUTONAMED: Final = "pulumi.com/autonamed"
 PATCH_FORCE: Final = "pulumi.com/patchForce"
 PATCH_MANAGER: Final = "pulumi.com/patchFieldManager"
+_NOTES: Final = (PATCH_FORCE, PATCH_MANAGER)
 SKIP_AWAIT: Final = "pulumi.com/skipAwait"
 MANAGER: Final = "__fieldManager"
 """Where the state keeps under which name the object's fields are applied."""
@@ -60,8 +61,15 @@ def check(asked: calls.Check) -> calls.Checked:
 
 
 def difference(asked: calls.Diff, mutable: frozenset[str]) -> calls.Difference:
-    """Compare inputs; kinds in `mutable` may change their data."""
-    found = changes.between(asked.old_inputs, asked.news)
+    """Compare the new inputs with what is there as far as it was asked for; kinds in `mutable` may change their data.
+
+    What is there is the object as the state has it, from the last update or refresh.
+    """
+    found = tuple(
+        change
+        for change in changes.between(inputs_now(asked.old_inputs, asked.old_outputs), asked.news)
+        if not any(changes.starts_with(change.path, path) for path in asked.ignored)
+    )
     if is_patch(asked.resource.type, asked.news.get("kind")):
         rules: tuple[changes.Path, ...] = _IDENTITY
     else:
@@ -96,15 +104,13 @@ def preview_outputs(inputs: Mapping[str, wire.Value], old: Mapping[str, wire.Val
     return known | dict(inputs) | {"metadata": {**before, **metadata}}
 
 
-def inputs_now(inputs: Mapping[str, wire.Value], live: Mapping[str, Any]) -> wire.Properties:
+def inputs_now(inputs: Mapping[str, wire.Value], live: Mapping[str, wire.Value]) -> wire.Properties:
     """Return an object's inputs as they are now; of a Secret's text the server returns the encoded data only."""
-    decoded = dict(live)
-    if live.get("kind") == "Secret" and "data" in live:
-        data = {name: base64.b64decode(text).decode(errors="replace") for name, text in live["data"].items()}
-        decoded["stringData"] = data
-    # The server writes quantities its own way.
-    found: wire.Properties = projection.as_now(dict(inputs), decoded, quantities.is_equal)
-    return found
+    known: dict[str, Any] = wire.plain(live)
+    if known.get("kind") == "Secret" and known.get("data") and "stringData" in inputs:
+        data = {name: base64.b64decode(text).decode(errors="replace") for name, text in known["data"].items()}
+        known = known | {"stringData": data}
+    return _with_notes(pruning.pruned(inputs, known), inputs)
 
 
 def manifest(inputs: Mapping[str, wire.Value], *, patch: bool) -> dict[str, Any]:
@@ -112,7 +118,7 @@ def manifest(inputs: Mapping[str, wire.Value], *, patch: bool) -> dict[str, Any]
     body: dict[str, Any] = _without_nulls(wire.plain(inputs))
     annotations = body.get("metadata", {}).get("annotations")
     if patch and annotations is not None:
-        kept = {name: text for name, text in annotations.items() if name not in {PATCH_FORCE, PATCH_MANAGER}}
+        kept = {name: text for name, text in annotations.items() if name not in _NOTES}
         body["metadata"]["annotations"] = kept
         if not kept:
             del body["metadata"]["annotations"]
@@ -124,6 +130,15 @@ def annotation(inputs: Mapping[str, wire.Value], name: str) -> str | None:
     metadata = wire.plain(inputs).get("metadata") or {}
     text = (metadata.get("annotations") or {}).get(name)
     return None if text is None else str(text)
+
+
+def _with_notes(found: wire.Properties, inputs: Mapping[str, wire.Value]) -> wire.Properties:
+    """Add the notes to the provider: of a patch they are never sent, so the server does not know them."""
+    notes = {name: text for name in _NOTES if (text := annotation(inputs, name)) is not None}
+    if not notes:
+        return found
+    metadata = found.get("metadata") or {}
+    return found | {"metadata": metadata | {"annotations": (metadata.get("annotations") or {}) | notes}}
 
 
 def _named(metadata: wire.Properties, asked: calls.Check) -> wire.Properties:
