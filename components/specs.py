@@ -1,8 +1,10 @@
 """What the stack declares, as metadata and specs of objects. Pure: config and node groups in, plain data out.
 
-A declared object is sent as the user wrote it: what was left out is left to the API server, which fills in defaults, so
-that a second up finds nothing to change. What the stack works out itself, such as a node pool's InstancePool, is sent
-whole.
+No default is ever sent: the definitions have them, and the API server fills them in. So a second up finds nothing to
+change, and a release that adds a field with a default can be previewed on a cluster that still has the definitions of
+the release before: Pulumi asks the API server, which refuses a field that it does not know. A declared object is sent
+as the user wrote it; what the stack works out itself, such as a node pool's InstancePool, as far as it differs from
+the defaults.
 """
 
 from collections.abc import Sequence
@@ -35,7 +37,7 @@ def declared(model: BaseModel) -> Manifest:
 
 def account(region: str) -> Manifest:
     """Write the account that is always there: this region, under the runtime's own role."""
-    return _whole(ProviderAccountSpec(provider=Provider.AWS, region=region))
+    return _differing(ProviderAccountSpec(provider=Provider.AWS, region=region))
 
 
 def instance_pool(pool: NodePool, groups: Sequence[NodeGroupSpec]) -> Manifest:
@@ -57,7 +59,7 @@ def instance_pool(pool: NodePool, groups: Sequence[NodeGroupSpec]) -> Manifest:
         registration_timeout_seconds=pool.registration_timeout_seconds,
         drain_seconds=pool.drain_seconds,
     )
-    return _whole(spec)
+    return _differing(spec)
 
 
 def pool_labels(cluster: Cluster, pool: str, spec: Manifest) -> dict[str, str]:
@@ -102,5 +104,6 @@ def is_existing_namespace(cluster: Cluster, namespace: str) -> bool:
     return cluster.existing is not None and namespace != cluster.autoscaler.namespace
 
 
-def _whole(model: BaseModel) -> Manifest:
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+def _differing(model: BaseModel) -> Manifest:
+    """Write of a spec what its definition does not say by itself."""
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)

@@ -145,7 +145,7 @@ def test_a_limit_arrives_in_its_pool_alone() -> None:
     before, after = by_kind(declare()), by_kind(declare(configs.cluster(**_with_limit(7))))
     changed = {key for key, one in after.items() if one.inputs != before[key].inputs}
     assert changed == {("InstancePool", "w")}
-    assert after["InstancePool", "w"].inputs["spec"]["limits"] == {"maxActiveInstances": 7, "maxIdleSeconds": 3600}
+    assert after["InstancePool", "w"].inputs["spec"]["limits"] == {"maxActiveInstances": 7}
 
 
 def _with_limit(limit: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A declared object is sent as its user wrote it; what the stack works out is sent whole."""
+"""A declared object is sent as its user wrote it; what the stack works out, as far as it differs from defaults."""
 
 import pytest
 
@@ -52,7 +52,6 @@ def test_a_node_pool_becomes_an_instance_pool_with_its_limits() -> None:
     )
     want = {
         "providerAccount": "aws",
-        "enabled": True,
         "architectures": ["amd64", "arm64"],
         "tags": ["ssd", "disk=200"],
         "specifications": {
@@ -61,10 +60,8 @@ def test_a_node_pool_becomes_an_instance_pool_with_its_limits() -> None:
             "capacityType": "spot",
             "nodeType": "worker",
         },
-        "instanceWide": True,
         "ephemeral": True,
         "limits": limits,
-        "registrationTimeoutSeconds": 900,
         "drainSeconds": 60,
     }
     assert got == want
@@ -77,6 +74,18 @@ def test_a_pools_defaults_are_the_runtimes_own() -> None:
     want = InstancePoolSpec(provider_account="aws")
     for field in ("enabled", "instance_wide", "ephemeral", "registration_timeout_seconds", "drain_seconds"):
         assert getattr(got, field) == getattr(want, field)
+
+
+@pytest.mark.accept("S2")
+def test_no_default_is_sent() -> None:
+    known = schema.structural(InstancePoolSpec, defaults=True)["properties"]
+    defaulted = {name for name, field in known.items() if "default" in field}
+    assert {"enabled", "instanceWide", "registrationTimeoutSeconds", "drainSeconds", "limits"} <= defaulted
+    assert not defaulted & bench_pool().keys() - {"specifications"}
+    assert "capacityType" not in bench_pool()["specifications"]
+    want = {"enabled": False, "registrationTimeoutSeconds": 60, "limits": {"maxIdleSeconds": 60}}
+    said = bench_pool(**want)
+    assert {name: said[name] for name in want} == want
 
 
 def test_no_field_is_sent_that_the_definition_does_not_have() -> None:

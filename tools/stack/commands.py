@@ -12,6 +12,8 @@ from tools.local.plane import Plane
 from tools.stack import replicas
 
 STACK: Final = "local"
+DEFINITIONS_FIRST: Final = ("--target", "**.definitions**")
+"""How `pulumi up` is told to bring the definitions alone: all that has this in its name, their provider included."""
 
 
 def up(directory: Path) -> int:

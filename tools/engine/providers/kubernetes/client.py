@@ -18,6 +18,11 @@ POLL_SECONDS = 0.25
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+DRY_RUN = {"dryRun": "All"}
+
+
+class ForbiddenError(calls.RefusedError):
+    """The server answers, and this identity may not."""
 
 
 class Client:
@@ -54,7 +59,7 @@ class Client:
         query: Mapping[str, str] | None = None,
     ) -> api.Response:
         """Send a request and return the answer, whatever it is; credentials that ran out are renewed once."""
-        if method != "GET":
+        if method != "GET" and "dryRun" not in (query or {}):
             self._journal.call(f"{method} {path}")
         try:
             answer = self._connection().request(method, path, body, content_type=content_type, query=query)
@@ -109,7 +114,8 @@ def required(answer: api.Response, attempt: str) -> dict[str, Any]:
             f"{attempt}: server-side apply conflict on {'; '.join(fields)}. Another manager owns these fields: "
             "leave them out, add ignore_changes, or take them with the annotation pulumi.com/patchForce"
         )
-    raise calls.RefusedError(f"{attempt}: the API server answered {answer.status}: {status.get('message')}")
+    kind = ForbiddenError if answer.status == http.client.FORBIDDEN else calls.RefusedError
+    raise kind(f"{attempt}: the API server answered {answer.status}: {status.get('message')}")
 
 
 def _root(version: str) -> str:

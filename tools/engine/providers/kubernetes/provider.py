@@ -1,11 +1,17 @@
 """The stand-in for the Kubernetes provider: what the real one was seen to do, on the real API server of a plane.
 
 It creates by POST, so an object that is already there is an error, unless the provider upserts. It updates by
-server-side apply under a manager of its own, without force, so a field that another manager wrote is an error. It
-waits until objects are well; one that is not in time stays in the state and the next `up` tends to it. A delete waits
-until the object is gone. Previews make no call: unknown values and kinds that are not defined yet are fine.
+server-side apply under a manager of its own, without force, so a field that another manager wrote is an error; a
+definition of custom resources is replaced by PUT. It waits until objects are well; one that is not in time stays in the
+state and the next `up` tends to it. A delete waits until the object is gone.
+
+An update is previewed by a dry run: the server checks it against what it has now, so a field that only the next
+definition will have is an error already in the preview. Nothing is sent for unknown values and for kinds that are not
+served yet; who cannot reach the cluster, or may not write to it, previews by the inputs. (The real one tries creations
+as well; this one makes no call for them.)
 """
 
+import contextlib
 import http.client
 import secrets
 import threading
@@ -78,23 +84,10 @@ class Kubernetes:
         )
 
     def update(self, asked: calls.Update) -> calls.State:
-        if asked.preview:
-            return calls.State(id=asked.id, outputs=objects.preview_outputs(asked.inputs, asked.old_outputs))
-        patch = objects.is_patch(asked.resource.type, asked.inputs["kind"])
         manager = str(asked.old_outputs.get(objects.MANAGER) or f"pulumi-kubernetes-{secrets.token_hex(4)}")
-        body = objects.manifest(asked.inputs, patch=patch)
-        path = self._path(body)
-        if self._options.server_side_apply or patch:
-            entries = self._take_over(_item(path, body), manager, str(body["apiVersion"]), may_take=not patch)
-            body = ownership.without_foreign(body, asked.ignored, entries, manager)
-            live = self._apply(path, body, manager, force=self._is_forced(asked.inputs))
-        else:
-            merge = _merge_patch(objects.manifest(asked.old_inputs, patch=False), body)
-            answer = self._client.send(
-                "PATCH", _item(path, body), merge, content_type=client.MERGE, query={"fieldManager": manager}
-            )
-            live = client.required(answer, f"cannot update {_called(body)}")
-        return self._settled(asked, live, manager)
+        if asked.preview:
+            return self._foreseen(asked, manager)
+        return self._settled(asked, self._changed(asked, manager), manager)
 
     def delete(self, asked: calls.Delete) -> None:
         body = objects.manifest(asked.old_outputs, patch=False)
@@ -112,6 +105,56 @@ class Kubernetes:
         reason = self._wait(lambda: self._remnant(_item(path, body), uid), asked.timeout_seconds)
         if reason is not None:
             raise calls.RefusedError(f"cannot delete {_called(body)}: {reason}")
+
+    def _foreseen(self, asked: calls.Update, manager: str) -> calls.State:
+        """Ask the server what an update would make of the object; where it cannot be asked, go by the inputs."""
+        if wire.is_known(asked.inputs) and self._can_be_asked(asked.inputs):
+            with contextlib.suppress(client.ForbiddenError):  # who may only read may preview
+                live = self._changed(asked, manager)
+                return calls.State(id=asked.id, outputs=objects.outputs(live, asked.inputs, manager))
+        return calls.State(id=asked.id, outputs=objects.preview_outputs(asked.inputs, asked.old_outputs))
+
+    def _can_be_asked(self, inputs: Mapping[str, wire.Value]) -> bool:
+        """Tell whether there is a server, and it serves this kind."""
+        try:
+            return self._client.path(objects.manifest(inputs, patch=False), patient=False) is not None
+        except calls.RefusedError:
+            return False
+
+    def _changed(self, asked: calls.Update, manager: str) -> dict[str, Any]:
+        """Send an update and return the object as it is then, or as it would be where this is a preview."""
+        patch = objects.is_patch(asked.resource.type, asked.inputs["kind"])
+        body = objects.manifest(asked.inputs, patch=patch)
+        path = self._path(body)
+        dry_run = client.DRY_RUN if asked.preview else {}
+        if readiness.is_definition(body):
+            return self._replace(_item(path, body), body, {"fieldManager": manager, **dry_run})
+        if not self._options.server_side_apply and not patch:
+            merge = _merge_patch(objects.manifest(asked.old_inputs, patch=False), body)
+            query = {"fieldManager": manager, **dry_run}
+            answer = self._client.send("PATCH", _item(path, body), merge, content_type=client.MERGE, query=query)
+            return client.required(answer, f"cannot update {_called(body)}")
+        forced = self._is_forced(asked.inputs)
+        if asked.preview:
+            entries = self._entries(_item(path, body), body)
+            # What the update itself will take over first must not look like a conflict.
+            forced = forced or (not patch and ownership.taken_over(entries, manager, body["apiVersion"]) is not None)
+        else:
+            entries = self._take_over(_item(path, body), manager, str(body["apiVersion"]), may_take=not patch)
+        body = ownership.without_foreign(body, asked.ignored, entries, manager)
+        return self._apply(path, body, manager, force=forced, more=dry_run)
+
+    def _replace(self, item: str, body: dict[str, Any], query: Mapping[str, str]) -> dict[str, Any]:
+        """Put an object in the place of the one that is there."""
+        live = client.required(self._client.send("GET", item), f"cannot update {_called(body)}")
+        metadata = body["metadata"] | {"resourceVersion": live["metadata"]["resourceVersion"]}
+        answer = self._client.send("PUT", item, body | {"metadata": metadata}, query=query)
+        return client.required(answer, f"cannot update {_called(body)}")
+
+    def _entries(self, item: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+        live = client.required(self._client.send("GET", item), f"cannot update {_called(body)}")
+        entries: list[dict[str, Any]] = live["metadata"].get("managedFields", [])
+        return entries
 
     def _settled(self, asked: calls.Create | calls.Update, live: dict[str, Any], manager: str) -> calls.State:
         """Wait until the object is well, then return it; or say what it lacks, with the state to keep."""
@@ -175,13 +218,15 @@ class Kubernetes:
         finalizers = answer.body.get("metadata", {}).get("finalizers") if isinstance(answer.body, dict) else None
         return f"it is still there, held by the finalizers {finalizers}" if finalizers else "it is still there"
 
-    def _apply(self, path: str, body: dict[str, Any], manager: str, *, force: bool) -> dict[str, Any]:
+    def _apply(
+        self, path: str, body: dict[str, Any], manager: str, *, force: bool, more: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         answer = self._client.send(
             "PATCH",
             _item(path, body),
             body,
             content_type=client.APPLY,
-            query={"fieldManager": manager, "force": "true" if force else "false"},
+            query={"fieldManager": manager, "force": "true" if force else "false", **(more or {})},
         )
         return client.required(answer, f"cannot apply {_called(body)}")
 

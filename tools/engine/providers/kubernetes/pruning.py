@@ -6,12 +6,9 @@ custom resource it knows nothing, and what the server dropped is a difference.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from tools.engine.providers import wire
-from tools.engine.providers.kubernetes import quantities
-
-_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+from tools.engine.providers.kubernetes import quantities, readiness
 
 
 def pruned(inputs: Mapping[str, wire.Value], live: Mapping[str, wire.Value]) -> wire.Properties:
@@ -40,4 +37,4 @@ def _is_known_kind(inputs: Mapping[str, wire.Value]) -> bool:
     """Tell whether the provider has the fields of this kind built in."""
     group = str(inputs.get("apiVersion", "")).rpartition("/")[0]
     is_built_in = "." not in group or group.endswith(".k8s.io")
-    return is_built_in and (group, inputs.get("kind")) != _DEFINITION
+    return is_built_in and (group, inputs.get("kind")) != readiness.DEFINITION

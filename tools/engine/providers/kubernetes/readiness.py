@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 Facts = Mapping[str, Any]
+DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 class HopelessError(Exception):
@@ -37,9 +38,14 @@ def needs_endpoints(found: Facts) -> bool:
     )
 
 
+def is_definition(found: Facts) -> bool:
+    """Tell whether an object defines a kind of custom resources."""
+    return _key(found) == DEFINITION
+
+
 def served_paths(found: Facts) -> tuple[str, ...]:
     """Return the lists that must be served before a definition of custom resources is of any use."""
-    if found["kind"] != "CustomResourceDefinition":
+    if not is_definition(found):
         return ()
     spec = found["spec"]
     return tuple(
@@ -126,5 +132,5 @@ _CHECKS: Final[Mapping[tuple[str, str], Callable[[Facts], str | None]]] = {
     ("apps", "DaemonSet"): _daemon_set,
     ("batch", "Job"): _job,
     ("", "Pod"): _pod,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    DEFINITION: _definition,
 }
