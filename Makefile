@@ -66,6 +66,10 @@ up: tools ## A real cluster and AWS on this computer, `pulumi up` of stack local
 preview: tools ## What `pulumi up` would change (STACK=local after `make up`; STACK=prod and others at any time)
 	@$(BIN)/python -m tools.stack preview $(or $(STACK),local)
 
+.PHONY: upgrade
+upgrade: $(READY) ## Bring a stack of an older release to this one, definitions first (STACK=local after `make up`; others with your `pulumi`)
+	@$(BIN)/python -m tools.stack upgrade $(or $(STACK),local)
+
 .PHONY: destroy
 destroy: $(READY) ## `pulumi destroy` of stack local; the cluster stays
 	@$(BIN)/python -m tools.stack destroy

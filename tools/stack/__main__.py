@@ -43,6 +43,14 @@ def _parser() -> argparse.ArgumentParser:
     preview = _placed(verbs.add_parser("preview", help="`pulumi preview` of a stack; any but local needs no plane"))
     preview.add_argument("stack", nargs="?", default=commands.STACK, metavar="STACK", help="default: %(default)s")
     preview.set_defaults(run=lambda options: commands.preview(options.directory, options.stack))
+    upgrade = _placed(
+        verbs.add_parser(
+            "upgrade",
+            help="`pulumi up` of a stack's definitions, then of all of it; any but local with your own `pulumi`",
+        )
+    )
+    upgrade.add_argument("stack", nargs="?", default=commands.STACK, metavar="STACK", help="default: %(default)s")
+    upgrade.set_defaults(run=lambda options: commands.upgrade(options.directory, options.stack))
     destroy = _placed(verbs.add_parser("destroy", help="`pulumi destroy` of stack local; the plane stays"))
     destroy.set_defaults(run=lambda options: commands.destroy(options.directory))
     return parser

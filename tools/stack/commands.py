@@ -1,6 +1,11 @@
-"""What `make up`, `make preview` and `make destroy` do with the plane of a directory. Each may be repeated."""
+"""What `make up`, `make preview`, `make upgrade` and `make destroy` do. Each may be repeated.
+
+Stack `local` is on the plane of a directory, in the engine of tools/engine. Only an upgrade touches other stacks: with
+the `pulumi` command of whoever runs it, which asks before it does anything.
+"""
 
 import shlex
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -27,6 +32,19 @@ def up(directory: Path) -> int:
     _add_environment(directory, addresses[0])
     print(_next_steps(directory, addresses))
     return 0
+
+
+def upgrade(directory: Path, stack: str) -> int:
+    """Bring a stack of an older release to this one: definitions first, as previews go by those in the cluster."""
+    if stack != STACK:
+        for options in (DEFINITIONS_FIRST, ()):
+            code = subprocess.run(["pulumi", "up", "--stack", stack, *options], check=False).returncode
+            if code != 0:
+                return code
+        return 0
+    print(f"pulumi up of the definitions of stack {STACK}", flush=True)
+    _open(Plane.attach(directory)).up(STACK, *DEFINITIONS_FIRST, listener=_progress)
+    return up(directory)
 
 
 def preview(directory: Path, stack: str) -> int:

@@ -137,6 +137,8 @@ def objects(plane: Plane, plural: str) -> dict[str, Any]:
 
 # What comes and goes by itself, or belongs to the instances.
 _RESTLESS = frozenset({"events", "leases", "nodes", "csinodes", "pods", "ipaddresses", "endpointslices", "endpoints"})
+# Our definitions; and what a cluster puts into every namespace, in its own time.
+_EXPECTED = (".sluice.dev", "/kube-root-ca.crt")
 
 
 def inventory(plane: Plane) -> set[str]:
@@ -148,7 +150,7 @@ def inventory(plane: Plane) -> set[str]:
                 listed = plane.api.get(f"{base}/{kind['name']}").get("items") or ()
                 names = [(one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in listed]
                 found |= {f"{kind['name']} {namespace}/{name}" for namespace, name in names}
-    return {one for one in found if not one.endswith(".sluice.dev")}
+    return {one for one in found if not one.endswith(_EXPECTED)}
 
 
 def records(plane: Plane) -> set[str]:

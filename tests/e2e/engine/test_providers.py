@@ -119,6 +119,7 @@ def test_what_is_already_there_is_an_error_unless_the_provider_upserts(
         upserting = k8s.Provider("upserting", upsert_existing_objects=True, enable_patch_force=True)
         body = yaml.safe_load({definition!r})
         body["metadata"]["labels"] = {{"ours": "yes"}}
+        body["spec"]["names"]["shortNames"] = []
         k8s.apiextensions.v1.CustomResourceDefinition(
             "things",
             metadata=body["metadata"],
@@ -134,6 +135,8 @@ def test_what_is_already_there_is_an_error_unless_the_provider_upserts(
     upserted = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{api_group}"
     assert plane.api.get(upserted)["metadata"]["labels"] == {"ours": "yes"}
     assert plane.api.get(f"{path}/mine")["data"] == {"kept": "yes"}
+    (change,) = trial.refresh().changes  # an empty list that the server has dropped differs for ever
+    assert (change.name, change.changed) == ("things", ("spec.names.shortNames",))
     trial.destroy()
     assert plane.api.get(upserted)  # retained
     plane.api.delete(upserted)

@@ -5,6 +5,7 @@ cluster as it had made them. AWS is not asked: these are previews, and updates i
 """
 
 import copy
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from tools.stack import commands
 
 DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 POOL = "kubernetes:sluice.dev/v1alpha1:InstancePool"
+POOLS = "local.definitions.instancepool"
+NEW_KIND = "local.definitions.machinenodepool"
 FIELD = "drainSeconds"
 HARMLESS = {"same", "create", "update"}
 
@@ -37,12 +40,13 @@ def plane(start_plane: Callable[[Options], Plane]) -> Plane:
 def test_a_recorded_release_is_upgraded_definitions_first(plane: Plane, tmp_path: Path) -> None:
     engine = Engine.open(tmp_path / "engine", Surroundings.of_plane(plane))
     release = fixtures.latest()
-    document, state = release.stack("local"), _without_field(release.state("local"))
+    document, state = release.stack("local"), _older(release.state("local"))
     engine.write_stack("local", document)
     engine.import_state("local", state)
     _replay(plane, state)
 
-    # The definitions in the cluster lack a field that this release defaults. Nobody asked for it: nobody writes it.
+    # The definitions in the cluster lack a field that this release defaults, and a kind. Nobody asked for the field:
+    # nobody writes it.
     foreseen = engine.preview("local")
     assert _operations(foreseen) <= HARMLESS
     assert not [step.changed for step in foreseen.of("update", type=POOL) if f"spec.{FIELD}" in step.changed]
@@ -56,7 +60,8 @@ def test_a_recorded_release_is_upgraded_definitions_first(plane: Plane, tmp_path
     # So the definitions go first, and alone; then the rest, as if nothing had been the matter.
     first = engine.up("local", *commands.DEFINITIONS_FIRST)
     assert {step.type for step in first.changes} <= {DEFINITION, "pulumi:providers:kubernetes"}
-    assert {step.operation for step in first.changes} == {"update"}
+    assert [step.name for step in first.of("create")] == [NEW_KIND]
+    assert _operations(first) <= HARMLESS
     foreseen = engine.preview("local")
     assert _operations(foreseen) <= HARMLESS
     assert not foreseen.of("update", type=DEFINITION)
@@ -79,15 +84,19 @@ def _operations(result: results.Result) -> set[str]:
     return {step.operation for step in result.steps.values()}
 
 
-def _without_field(state: dict[str, Any]) -> dict[str, Any]:
-    """Make a state of the release before the one that brought the field."""
+def _older(state: dict[str, Any]) -> dict[str, Any]:
+    """Make a state of the release before the one that brought the field and the kind."""
     older = copy.deepcopy(state)
-    for resource in older["deployment"]["resources"]:
-        for known in (resource.get("inputs", {}), resource.get("outputs", {})):
+    resources = [one for one in older["deployment"]["resources"] if not one["urn"].endswith(NEW_KIND)]
+    older["deployment"]["resources"] = resources
+    for resource in resources:
+        known = resource.get("dependencies", [])
+        resource["dependencies"] = [urn for urn in known if not urn.endswith(NEW_KIND)]
+        for part in ("inputs", "outputs"):
             if resource["type"] == POOL:
-                known["spec"].pop(FIELD, None)
-            if resource["type"] == DEFINITION and known["spec"]["names"]["kind"] == "InstancePool":
-                whole = known["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+                resource[part]["spec"].pop(FIELD, None)
+            if resource["urn"].endswith(POOLS):
+                whole = resource[part]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
                 del whole["properties"]["spec"]["properties"][FIELD]
     return older
 
@@ -97,20 +106,18 @@ def _replay(plane: Plane, state: dict[str, Any]) -> None:
     for resource in state["deployment"]["resources"]:
         if resource["type"].startswith("kubernetes:"):
             body, query = resource["inputs"], {"fieldManager": resource["outputs"]["__fieldManager"]}
-            path = waiting.eventually(
-                lambda body=body: _collection(plane, body)
-            )  # definitions are served a little later
+            # A definition is served a little later than it is made.
+            path = waiting.eventually(functools.partial(_collection, plane, body))
             plane.api.request("POST", path, body, query=query).required()
 
 
-def _collection(plane: Plane, body: dict[str, Any]) -> str | None:
-    """Find where objects of this kind are made."""
+def _collection(plane: Plane, body: dict[str, Any]) -> str:
+    """Find where objects of this kind are made; empty where the kind is not served."""
     root = f"/apis/{body['apiVersion']}" if "/" in body["apiVersion"] else f"/api/{body['apiVersion']}"
     answer = plane.api.request("GET", root)
-    served = (
-        {one["kind"]: one["name"] for one in answer.body["resources"] if "/" not in one["name"]} if answer.ok else {}
-    )
+    listed = answer.body["resources"] if answer.ok else ()
+    served = {one["kind"]: one["name"] for one in listed if "/" not in one["name"]}
     if body["kind"] not in served:
-        return None
+        return ""
     namespace = body["metadata"].get("namespace")
     return "/".join((root, *(("namespaces", namespace) if namespace else ()), served[body["kind"]]))
