@@ -1,7 +1,8 @@
 """Whose credentials are used: a role to assume, access keys from a Secret, or the runtime's own role. Never shown.
 
 boto looks for its own credentials when the first client is made, asks for a role's with the first call, and again
-before they expire; all of that happens in the thread of the call that needs it.
+before they expire; all of that happens in the thread of the call that needs it. So does the import of boto, which takes
+a third of a second and 20 MB: the runtime's watches do not wait for it.
 """
 
 import threading
@@ -9,15 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import boto3
-import botocore.config
-import botocore.credentials
-import botocore.session
-
 from autoscaler.api.resources import accounts
 from autoscaler.cloud import port
 
 if TYPE_CHECKING:
+    import boto3
+    import botocore.credentials
     from mypy_boto3_autoscaling import AutoScalingClient
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_sqs import SQSClient
@@ -101,12 +99,7 @@ class Clients:
         self._making = threading.Lock()
         self._made: dict[str, Any] = {}
         self._session: boto3.session.Session | None = None
-        self._config = botocore.config.Config(
-            connect_timeout=_CONNECT_SECONDS,
-            read_timeout=read_seconds,
-            retries={"total_max_attempts": 1},
-            max_pool_connections=_POOL,
-        )
+        self._read_seconds = read_seconds
 
     @property
     def autoscaling(self) -> "AutoScalingClient":
@@ -136,15 +129,24 @@ class Clients:
                 self._made[service] = self._make(self._session, service)
             return self._made[service]
 
-    def _make(self, session: boto3.session.Session, service: str) -> Any:  # noqa: ANN401
+    def _make(self, session: "boto3.session.Session", service: str) -> Any:  # noqa: ANN401
+        import botocore.config  # noqa: PLC0415  # see above
+
         return session.client(
             service,  # type: ignore[call-overload]
             region_name=self._account.region,
             endpoint_url=self._account.endpoint,
-            config=self._config,
+            config=botocore.config.Config(
+                connect_timeout=_CONNECT_SECONDS,
+                read_timeout=self._read_seconds,
+                retries={"total_max_attempts": 1},
+                max_pool_connections=_POOL,
+            ),
         )
 
-    def _open(self) -> boto3.session.Session:
+    def _open(self) -> "boto3.session.Session":
+        import boto3  # noqa: PLC0415
+
         keys = self._account.keys
         session = boto3.session.Session(
             aws_access_key_id=keys.access_key_id if keys else None,
@@ -153,8 +155,12 @@ class Clients:
         )
         return session if self._account.role_arn is None else self._assuming(session)
 
-    def _assuming(self, own: boto3.session.Session) -> boto3.session.Session:
+    def _assuming(self, own: "boto3.session.Session") -> "boto3.session.Session":
         """Return a session that acts as the role, whose credentials are fetched when needed."""
+        import boto3  # noqa: PLC0415
+        import botocore.credentials  # noqa: PLC0415
+        import botocore.session  # noqa: PLC0415
+
         core = botocore.session.Session()
         resolver = botocore.credentials.CredentialResolver(
             providers=[_Role(self._make(own, "sts"), self._account)]  # type: ignore[list-item]
@@ -173,7 +179,9 @@ class _Role:
         self._sts = sts
         self._account = account
 
-    def load(self) -> botocore.credentials.DeferredRefreshableCredentials:
+    def load(self) -> "botocore.credentials.DeferredRefreshableCredentials":
+        import botocore.credentials  # noqa: PLC0415
+
         return botocore.credentials.DeferredRefreshableCredentials(refresh_using=self._fetch, method=self.METHOD)
 
     def _fetch(self) -> dict[str, str]:

@@ -1,14 +1,16 @@
 """What AWS's and boto's errors mean to us. Pure. No message of ours quotes one of theirs that may hold a credential.
 
 What matters most is whether a write that failed may have landed: a refusal certainly did nothing, silence may have.
+Whoever has an error of boto's has imported boto; the runtime that only starts does not wait for that.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-import botocore.exceptions as boto
+from typing import TYPE_CHECKING, Any, Final
 
 from autoscaler.cloud import port
+
+if TYPE_CHECKING:
+    import botocore.exceptions as boto
 
 _THROTTLED: Final = frozenset(
     {
@@ -45,31 +47,30 @@ _CONTENTION: Final = frozenset({"ResourceContention", "ResourceContentionFault",
 _QUOTED_MAX: Final = 300
 _CHECK: Final = "see the ProviderAccount's roleArn or Secret, or the role of the runtime's own pod"
 
-_NO_CREDENTIALS: Final = (
-    boto.NoCredentialsError,
-    boto.PartialCredentialsError,
-    boto.CredentialRetrievalError,
-    boto.TokenRetrievalError,
-    boto.UnauthorizedSSOTokenError,
-)
-_NOT_SENT: Final = (
-    boto.ConnectTimeoutError,
-    boto.EndpointConnectionError,
-    boto.ProxyConnectionError,
-    boto.SSLError,
-    boto.NoRegionError,
-    boto.ParamValidationError,
-)
-
 
 def translated(error: Exception, what: str, *, is_write: bool) -> port.CloudError:
     """Say in our words what went wrong with `what`, such as `SetDesiredCapacity of bench.batch`."""
+    import botocore.exceptions as boto  # noqa: PLC0415  # see above
+
     match error:
         case boto.ClientError():
             return _answered(error, what, is_write=is_write)
-        case boto.BotoCoreError() if isinstance(error, _NO_CREDENTIALS):
+        case (
+            boto.NoCredentialsError()
+            | boto.PartialCredentialsError()
+            | boto.CredentialRetrievalError()
+            | boto.TokenRetrievalError()
+            | boto.UnauthorizedSSOTokenError()
+        ):
             return port.CloudError(port.Reason.DENIED, f"{what} was not sent, for there are no credentials: {_CHECK}")
-        case boto.BotoCoreError() if isinstance(error, _NOT_SENT):
+        case (
+            boto.ConnectTimeoutError()
+            | boto.EndpointConnectionError()
+            | boto.ProxyConnectionError()
+            | boto.SSLError()
+            | boto.NoRegionError()
+            | boto.ParamValidationError()
+        ):
             return port.CloudError(
                 port.Reason.UNREACHABLE,
                 f"{what} was not sent ({type(error).__name__}): see whether AWS can be reached from here",
@@ -87,7 +88,7 @@ def unanswered(what: str, why: str, *, is_write: bool) -> port.CloudError:
     )
 
 
-def _answered(error: boto.ClientError, what: str, *, is_write: bool) -> port.CloudError:
+def _answered(error: "boto.ClientError", what: str, *, is_write: bool) -> port.CloudError:
     response: Mapping[str, Any] = error.response
     code = str(response.get("Error", {}).get("Code", ""))
     message = str(response.get("Error", {}).get("Message", ""))

@@ -5,7 +5,8 @@ asked, and the endpoint the runtime itself was given for AWS. Their addresses ma
 are: the certificate says that it is SQS.
 
 Requests are signed here and sent over shared connections. A client of boto3 belongs to one credential and takes a
-thread's time to make, and there are as many credentials as users bring.
+thread's time to make, and there are as many credentials as users bring. Botocore is imported with the first question:
+most queues are not in SQS, and whoever starts should not wait for it.
 """
 
 import asyncio
@@ -13,17 +14,15 @@ import re
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-import botocore.auth
-import botocore.awsrequest
-import botocore.credentials
-import botocore.exceptions as botocore_errors
-import botocore.session
 import msgspec
 import yarl
 
 from autoscaler.queues import counts, endpoints, lookups, port, secrets, wire
+
+if TYPE_CHECKING:
+    import botocore.credentials
 
 ACCESS_KEY_ID: Final = "AccessKeyId"
 """Key of a Secret: the access key that belongs to `ApiKey`, which is the secret access key."""
@@ -173,6 +172,10 @@ class Sqs:
         self._role.close()
 
 
+class _RoleError(Exception):
+    """Botocore found no credentials; the text is the name of its error, which itself may quote them."""
+
+
 class _Role:
     """The runtime's own credentials, which botocore finds and renews in a thread: that may ask the network."""
 
@@ -184,8 +187,8 @@ class _Role:
         """Return them as they are now; raise QueueError if there are none."""
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self._look)
-        except botocore_errors.BotoCoreError as error:
-            say = f"was not sent: the runtime's role gave no credentials ({type(error).__name__})"
+        except _RoleError as error:
+            say = f"was not sent: the runtime's role gave no credentials ({error})"
             raise _failure(queue_url, port.Reason.UNAUTHORIZED, say) from error
         if found is None or not found.access_key or not found.secret_key:
             say = f"was not sent, without credentials; it {_DENIED}"
@@ -194,9 +197,15 @@ class _Role:
             access_key_id=found.access_key, secret_access_key=found.secret_key, session_token=found.token or None
         )
 
-    def _look(self) -> botocore.credentials.ReadOnlyCredentials | None:
-        self._found = self._found or botocore.session.get_session().get_credentials()
-        return self._found.get_frozen_credentials() if self._found else None
+    def _look(self) -> "botocore.credentials.ReadOnlyCredentials | None":
+        import botocore.exceptions  # noqa: PLC0415  # see above
+        import botocore.session  # noqa: PLC0415
+
+        try:
+            self._found = self._found or botocore.session.get_session().get_credentials()
+            return self._found.get_frozen_credentials() if self._found else None
+        except botocore.exceptions.BotoCoreError as error:
+            raise _RoleError(type(error).__name__) from error
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -204,6 +213,10 @@ class _Role:
 
 def signed(endpoint: str, region: str, keys: Keys, queue_url: str) -> wire.Request:
     """Write the request for a queue's length, signed with these keys."""
+    import botocore.auth  # noqa: PLC0415  # see above
+    import botocore.awsrequest  # noqa: PLC0415
+    import botocore.credentials  # noqa: PLC0415
+
     url = f"{endpoint.rstrip('/')}/"
     body = msgspec.json.encode({"QueueUrl": queue_url, "AttributeNames": [_COUNT]})
     request = botocore.awsrequest.AWSRequest(

@@ -32,7 +32,7 @@ def test_a_renewed_token_is_picked_up_when_the_old_one_is_refused(plane: Plane, 
     async def ask_twice() -> tuple[bytes, bytes]:
         async with contextlib.aclosing(await client.Client.connect(in_cluster(plane, tmp_path))) as api:
             first = port.required(await api.send(who))
-            api._credentials._configuration.api_key["BearerToken"] = "bearer expired"
+            api._credentials._header = "Bearer expired"
             return first, port.required(await api.send(who))
 
     first, second = asyncio.run(ask_twice())
