@@ -10,7 +10,7 @@ import structlog
 
 from autoscaler import clock
 from autoscaler.kube import client, credentials, port
-from autoscaler.runtime import compatibility, http, leadership, planning, process, settings, telemetry
+from autoscaler.runtime import compatibility, http, leadership, log_bridge, planning, process, settings, telemetry
 
 log = structlog.get_logger()
 
@@ -22,6 +22,7 @@ Assemble = Callable[[settings.Settings], Mapping[str, process.Registration]]
 def run(chosen: settings.Settings, assemble: Assemble) -> int:
     """Run the controllers until told to stop; return the exit code."""
     telemetry.configure_logging(chosen.log_level)
+    log_bridge.install()
     try:
         asyncio.run(_run(chosen, assemble(chosen)))
     except (credentials.CredentialsError, compatibility.IncompatibleError, port.KubeError) as error:
