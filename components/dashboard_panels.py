@@ -56,6 +56,14 @@ PANELS: Final = (
         queries=(("sum by (lease) (sluice_leader{$of})", "{{lease}}"),),
     ),
     Panel(
+        title="Paused or observing",
+        description="1 while the annotation sluice.dev/paused stops everything, or while the runtime only observes.",
+        queries=(
+            ("max(sluice_paused{$of})", "paused"),
+            ("max(sluice_observing{$of})", "observing"),
+        ),
+    ),
+    Panel(
         title="Versions",
         description="Replicas by the version that runs.",
         queries=(("count by (version) (sluice_build_info{$of})", "{{version}}"),),
@@ -200,11 +208,23 @@ ALERTS: Final = (
     ),
     Alert(
         name="SluiceFallsBehind",
-        expression="min by (controller) (sluice_oldest_change_seconds{$of}) > 60",
+        # While the runtime is paused, changes wait because somebody wants it so: SluicePaused says that.
+        expression="min by (controller) (sluice_oldest_change_seconds{$of}) > 60"
+        " unless on () max(sluice_paused{$of}) > 0",
         after="5m",
         severity="warning",
         summary="Changes wait for controller {{ $labels.controller }} for over a minute.",
-        action="Give the runtime more CPU, or see in its log what a cycle waits for.",
+        action="See in the runtime's log what the controller waits for (waiting, cycle_failed); if its cycles take "
+        "long, give the runtime more CPU.",
+    ),
+    Alert(
+        name="SluicePaused",
+        expression="max by (namespace) (sluice_paused{$of}) > 0",
+        after="15m",
+        severity="warning",
+        summary="The runtime is paused: no worker is made, no machine is started or removed, and pods wait.",
+        action="Its namespace has the annotation sluice.dev/paused. When the reason is gone, take it off: "
+        "kubectl annotate namespace {{ $labels.namespace }} sluice.dev/paused-",
     ),
     Alert(
         name="SluiceWatchesBreak",

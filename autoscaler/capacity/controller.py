@@ -5,7 +5,7 @@ back, groups grow, and instances that are of no use, doomed or idle go.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from functools import partial
 from typing import Final
@@ -23,6 +23,7 @@ from autoscaler.capacity import (
     clouds,
     daemons,
     decide,
+    demand,
     departures,
     draining,
     experience,
@@ -91,7 +92,9 @@ class Controller:
         )
         self._claims = claims.Claims(context, nodes=self._nodes, pods=self._pods)
         self._renewer = renewer.Renewer()
-        self._publisher = publisher.Publisher(context, pools=self._pools, scopes=self._scopes, known=self._clouds)
+        self._publisher = publisher.Publisher(
+            context, pools=self._pools, scopes=self._scopes, known=self._clouds, waiting=self._count_waiting
+        )
         self._opener = opening.Opener(context, self._pods)
         self._foreign = foreign.Foreign(context)
         self._farewells = farewells.Farewells(context, pools=self._pools, nodes=self._nodes, pods=self._pods)
@@ -192,6 +195,14 @@ class Controller:
             closing=self._farewells.is_closing,
             home=self._context.namespace,
         )
+
+    def _count_waiting(self) -> Counter[str]:
+        """Count the pods that wait, by scope, without a plan."""
+        snapshot = self._snapshot()
+        counted: Counter[str] = Counter()
+        for like, pods in demand.waiting(snapshot.pods.values()).items():
+            counted[demand.scope_of(snapshot, like.namespace)] += len(pods)
+        return counted
 
     def _learn(self, snapshot: Snapshot, plan: decide.Plan) -> None:
         """Remember what nodes really offer, and where pods found no room although there should have been some."""

@@ -5,7 +5,7 @@ stop the others, and the next cycle tries again.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 import structlog
@@ -21,6 +21,7 @@ from autoscaler.control import metrics
 from autoscaler.kube import objects, port, store, writer
 
 log = structlog.get_logger()
+WAITING_PODS: Final = "sluice_waiting_pods"
 S = TypeVar("S", bound=objects.Stored)
 
 
@@ -34,7 +35,9 @@ class Publisher:
         pools: store.Table[objects.Custom[resources.InstancePool]],
         scopes: store.Table[objects.Custom[resources.Scope]],
         known: clouds.Clouds,
+        waiting: Callable[[], Counter[str]] = Counter,
     ) -> None:
+        """Take also who counts the pods that wait, by scope, while nothing is planned."""
         self._context = context
         self._pools = pools
         self._scopes = scopes
@@ -46,7 +49,8 @@ class Publisher:
         self._scope_target = writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes)
         self._warned: dict[tuple[str, str | None, budgets.Kind], frozenset[budgets.State]] = {}
         self._metrics: tuple[metrics.Metric, ...] = NOTHING
-        context.measure(lambda: self._metrics if context.held_back() is None else NOTHING)
+        self._count_waiting = waiting
+        context.measure(self._measure)
 
     async def publish(self, snapshot: Snapshot, plan: decide.Plan) -> None:
         """Write and tell what has changed."""
@@ -68,6 +72,14 @@ class Publisher:
             await self._write(self._scope_target, scope, changes)
         self._tell_budgets(month.limits)
         self._metrics = tuple(_metrics(snapshot, month, waiting))
+
+    def _measure(self) -> Iterable[metrics.Metric]:
+        """Return what was published last. While we are paused, pods go on waiting: these are counted anew."""
+        if self._context.held_back() is None:
+            return self._metrics
+        if not self._context.is_paused():
+            return NOTHING
+        return [_waiting_pods(self._count_waiting()) if each.name == WAITING_PODS else each for each in self._metrics]
 
     async def _write(self, target: "writer.Target[S]", stored: S, changes: Manifest) -> None:
         try:
@@ -123,17 +135,18 @@ def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str])
             for each in month.limits
         ],
     )
-    yield metrics.gauge(
-        "sluice_waiting_pods",
-        "Pods that wait for a node, by scope.",
-        [({"scope": scope}, count) for scope, count in sorted(waiting.items())],
-    )
+    yield _waiting_pods(waiting)
     short = [key for key, each in snapshot.unavailable.items() if each.until > snapshot.now]
     yield metrics.gauge(
         "sluice_offerings_unavailable",
         "Offerings of a pool that the provider does not have just now.",
         [({"pool": pool}, count) for pool, count in sorted(Counter(key.pool for key in short).items())],
     )
+
+
+def _waiting_pods(waiting: Counter[str]) -> metrics.Metric:
+    samples = [({"scope": scope}, count) for scope, count in sorted(waiting.items())]
+    return metrics.gauge(WAITING_PODS, "Pods that wait for a node, by scope.", samples)
 
 
 NOTHING: Final = tuple(

@@ -66,6 +66,8 @@ class ControllerContext:
     """Wake the controller, saying what for."""
     held_back: Callable[[], str | None]
     """Why nothing may be done now: something is not synced, or another replica leads; None if it may."""
+    is_paused: Callable[[], bool]
+    """Whether we lead and would act, were it not for the annotation that pauses the runtime."""
     vacant_since: Callable[[], float | None]
     """When whoever led before us last showed a sign of life; None: nobody did."""
     may_act: Callable[[str], bool]

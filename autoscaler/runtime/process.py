@@ -5,6 +5,7 @@ It runs unchanged on a real and on a simulated cluster; what differs is given to
 
 import asyncio
 import contextlib
+import dataclasses
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from autoscaler import clock, control
 from autoscaler.api import keys
 from autoscaler.control import metrics, plans
 from autoscaler.kube import events, kinds, objects, port, reflector, store, writer
-from autoscaler.runtime import compatibility, fence, leadership, loop, telemetry, unreadable, watches
+from autoscaler.runtime import compatibility, fence, leadership, loop, pausing, telemetry, unreadable, watches
 
 log = structlog.get_logger()
 CHECK_SECONDS: Final = 2.0
@@ -69,6 +70,8 @@ class Process:
         self._writers: dict[str, writer.Writer] = {}
         self._recorders: dict[str, events.Recorder] = {}
         self._reporters: dict[str, unreadable.Reporter] = {}
+        self._pause_reporters: dict[str, pausing.Reporter] = {}
+        self._pause_writers: dict[str, writer.Writer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waits_for: str | None = "the API server was not asked yet"
         """What keeps this replica from starting; None once it has."""
@@ -111,6 +114,7 @@ class Process:
     @contextlib.asynccontextmanager
     async def _background(self, leases: Sequence[str]) -> AsyncGenerator[None, None]:
         cycles = {f"unreadable {lease}": self._start_reporter(lease) for lease in leases}
+        cycles |= {f"pause {lease}": self._start_pause_reporter(lease) for lease in leases}
         cycles |= {name: self._start(name, registration) for name, registration in self._registrations.items()}
         self._waits_for = None
         for place, watched in self._watches.reflectors.items():
@@ -142,7 +146,8 @@ class Process:
             async with asyncio.timeout(GRACE_SECONDS / 2):
                 for recorder in self._recorders.values():
                     await recorder.flush()
-        drained = [await writer_.flush(GRACE_SECONDS / 2) for writer_ in self._writers.values()]
+        writers = [*self._writers.values(), *self._pause_writers.values()]
+        drained = [await writer_.flush(GRACE_SECONDS / 2) for writer_ in writers]
         await self._around.leadership.stop(release=all(drained))
         log.info("stopped")
 
@@ -176,8 +181,22 @@ class Process:
         self._reporters[lease] = unreadable.Reporter(self._context(runner, lease))
         return runner.run(self._reporters[lease])
 
-    def _runner(self, name: str, lease: str) -> loop.Runner:
-        runner = loop.Runner(name, self._around.clock, self._fence(lease), self.metrics)
+    def _start_pause_reporter(self, lease: str) -> Any:  # noqa: ANN401  # a coroutine
+        """Run what alone goes on while we are paused: it says so."""
+        gate = self._fence(lease, is_paused=lambda: False)
+        runner = self._runner(f"pause {lease}", lease, gate)
+        self._pause_writers[lease] = writer.Writer(self._around.api, pausing.Fence(gate))
+        context = dataclasses.replace(self._context(runner, lease), writer=self._pause_writers[lease])
+        self._pause_reporters[lease] = pausing.Reporter(context, lease=lease, is_paused=self._is_paused)
+        self._namespaces.listen(lambda old, new: self._wake_if_own(runner, new or old))
+        return runner.run(self._pause_reporters[lease])
+
+    def _wake_if_own(self, runner: loop.Runner, changed: objects.Simple | None) -> None:
+        if changed is not None and changed.meta.key.name == self._around.namespace:
+            runner.wake(kinds.NAMESPACES.kind, changed.meta.key)
+
+    def _runner(self, name: str, lease: str, gate: fence.Fence | None = None) -> loop.Runner:
+        runner = loop.Runner(name, self._around.clock, gate or self._fence(lease), self.metrics)
         runner.sources.append(_Synced(self._watches.reflectors, kinds.NAMESPACES, None, self._namespaces))
         self._runners[name] = runner
         return runner
@@ -196,6 +215,7 @@ class Process:
             feed=lambda source: self._feed(runner, source),
             wake=runner.wake,
             held_back=runner.held_back,
+            is_paused=lambda: self._fence(lease).closed() is fence.Closed.PAUSED,
             vacant_since=lambda: self._around.leadership.vacant_since(lease),
             may_act=self._fence(lease).permits,
             measure=self.metrics.measure,
@@ -214,6 +234,7 @@ class Process:
                 raise RuntimeError(f"{runner.name} asks for {resource.kind} too late: watch in the constructor")
             table = self._watches.table(resource, decode, namespace)
             self._reporters[lease].add(resource, table)
+            self._pause_reporters[lease].add(resource, table)
             runner.tables.append((resource.kind, table))
             table.listen(lambda old, new: _wake(runner, resource.kind, new or old))
             runner.sources.append(_Synced(self._watches.reflectors, resource, namespace, table))
@@ -240,11 +261,11 @@ class Process:
             raise AssertionError(f"two tasks are called {name}")
         self._tasks[name] = asyncio.create_task(work, name=name)
 
-    def _fence(self, lease: str) -> fence.Fence:
+    def _fence(self, lease: str, is_paused: Callable[[], bool] | None = None) -> fence.Fence:
         around = self._around
         return fence.Fence(
             remaining=lambda: around.leadership.remaining(lease),
-            is_paused=self._is_paused,
+            is_paused=is_paused or self._is_paused,
             observe=around.observe,
             monotonic=around.clock.monotonic,
         )
@@ -274,6 +295,9 @@ class Process:
             restarts[watched.resource.kind] += watched.restarts
         return restarts
 
+    def _paused_outcomes(self, lease: str) -> Counter[tuple[str, str, str]]:
+        return self._pause_writers[lease].outcomes if lease in self._pause_writers else Counter()
+
     def _collect(self) -> Iterable[metrics.Metric]:
         around = self._around
         leases = {registration.lease for registration in self._registrations.values()}
@@ -281,6 +305,14 @@ class Process:
             "sluice_leader",
             "Whether this replica acts under a Lease.",
             [({"lease": lease}, float(around.leadership.remaining(lease) > 0)) for lease in sorted(leases)],
+        )
+        yield metrics.gauge(
+            "sluice_paused",
+            "1 while the annotation on the runtime's namespace pauses it.",
+            [({}, float(self._is_paused()))],
+        )
+        yield metrics.gauge(
+            "sluice_observing", "1 while the runtime only observes and writes nothing.", [({}, float(around.observe))]
         )
         yield metrics.gauge(
             "sluice_rival_operator",
@@ -308,7 +340,7 @@ class Process:
             [
                 ({"lease": lease, "verb": verb, "kind": kind, "outcome": outcome}, count)
                 for lease, made in self._writers.items()
-                for (verb, kind, outcome), count in sorted(made.outcomes.items())
+                for (verb, kind, outcome), count in sorted((made.outcomes + self._paused_outcomes(lease)).items())
             ],
         )
 

@@ -74,8 +74,14 @@ def test_who_does_not_act_any_more_shows_no_numbers() -> None:
     held: list[str | None] = [None]
     shown: list[metrics.Measure] = []
     unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.ControllerContext)}
-    used: dict[str, Any] = {"watch": lambda *_: store.Table[Any](), "feed": lambda _: None}
-    context = control.ControllerContext(**{**unused, **used, "measure": shown.append, "held_back": lambda: held[0]})
+    used: dict[str, Any] = {
+        "watch": lambda *_: store.Table[Any](),
+        "feed": lambda _: None,
+        "measure": shown.append,
+        "held_back": lambda: held[0],
+        "is_paused": lambda: False,
+    }
+    context = control.ControllerContext(**{**unused, **used})
     known = clouds.Clouds(context, NOBODY)
     made = publisher.Publisher(context, pools=store.Table(), scopes=store.Table(), known=known)
     number = metrics.Metric(name="n", text="", type=metrics.MetricType.GAUGE, samples=())
