@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import planning, previewing, reacting, removing, simulating, watching, working
+from tests.bench import planning, previewing, reacting, removing, simulating, starting, watching, working
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "day": simulating.day,
@@ -17,6 +17,7 @@ ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "reacting": reacting.reacting,
     "idle_calls": reacting.idle_calls,
     "removals": removing.removals,
+    "starting": starting.starting,
     "sync": watching.sync,
     "workers": working.workers,
     "polls": working.polls,
