@@ -37,7 +37,7 @@ class Pace:
     """A watch that says nothing for so long, not even a bookmark, is taken for dead."""
     retries: backoff.Backoff = _RETRIES
     stale_seconds: float = 60.0
-    """After so long without a sign of life, what we know is no longer trusted."""
+    """When nothing has worked for so long, what we know is no longer trusted."""
     absent_seconds: float = 5.0
     """How often to look for a kind that is not served yet."""
 
@@ -79,11 +79,18 @@ class Reflector(Generic[T]):
         self._pace = pace
         self._random = random.Random(self._path)  # noqa: S311  # jitter, not cryptography
         self._failures = 0
-        self._failing_since: float | None = None
+        self._stale: asyncio.TimerHandle | None = None
+        """While nothing works: it ends our trust in what we know, even if an answer is still waited for."""
         self._was_served = False
 
     async def run(self) -> None:
         """List and watch until cancelled."""
+        try:
+            await self._follow()
+        finally:
+            self._settle()
+
+    async def _follow(self) -> None:
         must_list = True
         while True:
             try:
@@ -101,6 +108,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(self._pace.absent_seconds)
             except TimeoutError as error:  # it said nothing: perhaps its history is another one than ours
                 self._restarted("watch_silent", error)
+                self._table.lost()  # an API server that has lost its etcd keeps watches open, and says nothing
                 must_list = True
                 await asyncio.sleep(self._backoff())
             except (port.KubeError, msgspec.MsgspecError, RecursionError) as error:
@@ -180,7 +188,7 @@ class Reflector(Generic[T]):
 
     def _well(self) -> None:
         self._failures = 0
-        self._failing_since = None
+        self._settle()
         self.problem = None
         if self._was_served:
             self._table.found()
@@ -192,6 +200,7 @@ class Reflector(Generic[T]):
         """Take a kind that was never served for empty; of one that is served no more, nothing is known."""
         if self.state is not State.ABSENT:
             log.warning("kind_not_served", kind=self.resource.kind, path=self._path)
+        self._settle()  # an answer, and what it means is said here
         if self._was_served:
             self._table.lost()
         else:
@@ -201,14 +210,17 @@ class Reflector(Generic[T]):
     def _restarted(self, event: str, error: Exception | None = None) -> None:
         self.restarts += 1
         self._failures += 1
-        now = asyncio.get_running_loop().time()
-        self._failing_since = now if self._failing_since is None else self._failing_since
-        if now - self._failing_since > self._pace.stale_seconds:
-            self._table.lost()
+        if self._stale is None:
+            self._stale = asyncio.get_running_loop().call_later(self._pace.stale_seconds, self._table.lost)
         self.problem = str(error) if error else None
         if error:
             self.state = State.FAILING
         log.info(event, kind=self.resource.kind, failures=self._failures, error=self.problem)
+
+    def _settle(self) -> None:
+        if self._stale is not None:
+            self._stale.cancel()
+            self._stale = None
 
     def _backoff(self) -> float:
         return self._pace.retries.jittered(self._failures, self._random)

@@ -150,7 +150,7 @@ async def test_the_condition_goes_although_nobody_else_writes_the_status_and_tro
     world = worker_world.World()
     world.add()
     made = {"idle": process.Registration(lease=names.worker_lease(None), build=Idle)}
-    async with running.replica(world.cluster, made):
+    async with running.replica(world.cluster, made) as replica:
         await asyncio.sleep(5)
         world.cluster.faults.add(faults.Answer(code=403), faults.Matching(method="PATCH", path="/status"), times=2)
         pause(world)
@@ -161,3 +161,5 @@ async def test_the_condition_goes_although_nobody_else_writes_the_status_and_tro
         pause(world, None)
         await asyncio.sleep(2)
         assert world.status()["conditions"] == []
+        told = 'sluice_writes_total{kind="WorkerPool",lease="sluice-workers",outcome="done",verb="patch_status"} 2.0'
+        assert told in replica.metrics.render().decode()

@@ -39,6 +39,7 @@ async def test_a_long_list_is_read_page_by_page() -> None:
     task.cancel()
 
 
+@pytest.mark.accept("R3")
 @simulated
 async def test_a_cut_watch_goes_on_where_it_was_without_a_new_list() -> None:
     async with bench() as b:
@@ -52,6 +53,7 @@ async def test_a_cut_watch_goes_on_where_it_was_without_a_new_list() -> None:
         assert b.reflector.restarts == 1
 
 
+@pytest.mark.accept("R3")
 @simulated
 async def test_lost_history_leads_to_a_new_list_that_notices_deletions() -> None:
     async with bench() as b:
@@ -73,6 +75,7 @@ async def test_lost_history_leads_to_a_new_list_that_notices_deletions() -> None
         assert b.changes.count("+kept") == 1
 
 
+@pytest.mark.accept("R3")
 @simulated
 async def test_failures_are_spaced_out_and_forgotten_after_a_success() -> None:
     async with bench() as b:
@@ -89,6 +92,7 @@ async def test_failures_are_spaced_out_and_forgotten_after_a_success() -> None:
         assert b.reflector.problem is None
 
 
+@pytest.mark.accept("R3")
 @simulated
 async def test_a_watch_that_says_nothing_for_too_long_is_taken_for_dead() -> None:
     pace = reflector.Pace(inactivity_seconds=100, watch_seconds=100_000)
