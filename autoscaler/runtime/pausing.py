@@ -19,8 +19,9 @@ from autoscaler.kube import kinds, objects, port, store, writer
 from autoscaler.runtime import fence
 
 log = structlog.get_logger()
-CONDITION: Final = "Paused"
-REASON: Final = "RuntimePaused"
+CONDITION: Final = "RuntimePaused"
+"""Not just Paused: a worker pool may be that by itself, by its own spec."""
+REASON: Final = "PausedByAnnotation"
 AGAIN_SECONDS: Final = 5.0
 """After a condition that was not written: when it is tried again."""
 Pool = objects.Custom[resources.WorkerPool] | objects.Custom[resources.InstancePool]
@@ -36,14 +37,14 @@ _PATH: Final = re.compile(
 class Fence:
     """A writer.Fence that lets only conditions in the status of pools pass, paused or not."""
 
-    def __init__(self, unless_paused: fence.Fence) -> None:
+    def __init__(self, even_if_paused: fence.Fence) -> None:
         """Ask also this fence, which knows of no pause."""
-        self._unless_paused = unless_paused
+        self._even_if_paused = even_if_paused
 
     def check(self, request: port.Request) -> float:
         if not _is_condition(request):
             raise writer.FencedError(f"{request.method} {request.path} is not sent: it is no condition of a pool")
-        return self._unless_paused.check(request)
+        return self._even_if_paused.check(request)
 
 
 def _is_condition(request: port.Request) -> bool:

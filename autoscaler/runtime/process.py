@@ -147,7 +147,7 @@ class Process:
                 for recorder in self._recorders.values():
                     await recorder.flush()
         writers = [*self._writers.values(), *self._pause_writers.values()]
-        drained = [await writer_.flush(GRACE_SECONDS / 2) for writer_ in writers]
+        drained = await asyncio.gather(*(each.flush(GRACE_SECONDS / 2) for each in writers))
         await self._around.leadership.stop(release=all(drained))
         log.info("stopped")
 
@@ -183,9 +183,9 @@ class Process:
 
     def _start_pause_reporter(self, lease: str) -> Any:  # noqa: ANN401  # a coroutine
         """Run what alone goes on while we are paused: it says so."""
-        gate = self._fence(lease, is_paused=lambda: False)
-        runner = self._runner(f"pause {lease}", lease, gate)
-        self._pause_writers[lease] = writer.Writer(self._around.api, pausing.Fence(gate))
+        even_if_paused = self._fence(lease, is_paused=lambda: False)
+        runner = self._runner(f"pause {lease}", lease, even_if_paused)
+        self._pause_writers[lease] = writer.Writer(self._around.api, pausing.Fence(even_if_paused))
         context = dataclasses.replace(self._context(runner, lease), writer=self._pause_writers[lease])
         self._pause_reporters[lease] = pausing.Reporter(context, lease=lease, is_paused=self._is_paused)
         self._namespaces.listen(lambda old, new: self._wake_if_own(runner, new or old))
@@ -195,8 +195,8 @@ class Process:
         if changed is not None and changed.meta.key.name == self._around.namespace:
             runner.wake(kinds.NAMESPACES.kind, changed.meta.key)
 
-    def _runner(self, name: str, lease: str, gate: fence.Fence | None = None) -> loop.Runner:
-        runner = loop.Runner(name, self._around.clock, gate or self._fence(lease), self.metrics)
+    def _runner(self, name: str, lease: str, own_fence: fence.Fence | None = None) -> loop.Runner:
+        runner = loop.Runner(name, self._around.clock, own_fence or self._fence(lease), self.metrics)
         runner.sources.append(_Synced(self._watches.reflectors, kinds.NAMESPACES, None, self._namespaces))
         self._runners[name] = runner
         return runner

@@ -23,7 +23,7 @@ def pause(world: worker_world.World | capacity_world.World, value: str | None = 
 
 
 def paused(status: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in status.get("conditions", ()) if each["type"] == "Paused"]
+    return [each for each in status.get("conditions", ()) if each["type"] == "RuntimePaused"]
 
 
 def measured(replica: process.Process, name: str) -> dict[str, float]:
@@ -45,7 +45,7 @@ async def test_worker_pools_say_that_they_are_paused_and_nothing_else_is_written
         pause(world)
         await asyncio.sleep(2)
         (condition,) = paused(world.status())
-        assert (condition["status"], condition["reason"]) == ("True", "RuntimePaused")
+        assert (condition["status"], condition["reason"]) == ("True", "PausedByAnnotation")
         assert keys.PAUSED in condition["message"]
         assert OWN in condition["message"]
         assert world.status() == {**before, "conditions": [*before["conditions"], condition]}
@@ -118,7 +118,7 @@ async def test_instance_pools_say_it_too_and_waiting_pods_are_still_counted() ->
         pause(world)
         await asyncio.sleep(2)
         (condition,) = paused(status())
-        assert condition["reason"] == "RuntimePaused"
+        assert condition["reason"] == "PausedByAnnotation"
         world.add_pod("one")
         world.add_pod("two")
         await asyncio.sleep(120)

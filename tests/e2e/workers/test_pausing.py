@@ -18,12 +18,12 @@ def test_a_paused_runtime_says_so_on_its_pools_and_does_nothing_else(
     alone.make_pool("paused", queues.fill("paused", 0))
     before = alone.wait_for_status("paused", queueSize=0)
     alone.plane.api.merge(own, {"metadata": {"annotations": {keys.PAUSED: "true"}}})
-    condition = waiting.eventually(lambda: alone.condition("paused", "Paused"))
-    assert (condition["status"], condition["reason"]) == ("True", "RuntimePaused")
+    condition = waiting.eventually(lambda: alone.condition("paused", "RuntimePaused"))
+    assert (condition["status"], condition["reason"]) == ("True", "PausedByAnnotation")
     assert alone.status("paused") == {**before, "conditions": [*before["conditions"], condition]}
     queues.fill("paused", 2)
     alone.make_pool("new", queues.fill("new", 2))
-    waiting.eventually(lambda: alone.condition("new", "Paused"))
+    waiting.eventually(lambda: alone.condition("new", "RuntimePaused"))
     assert alone.status("new").keys() == {"conditions"}
     assert keys.FINALIZER not in alone.pool("new")["metadata"].get("finalizers", ())
     assert "sluice_paused 1.0" in replica.get("/metrics")[1]
@@ -32,5 +32,5 @@ def test_a_paused_runtime_says_so_on_its_pools_and_does_nothing_else(
     alone.plane.api.merge(own, {"metadata": {"annotations": {keys.PAUSED: None}}})
     for name in ("paused", "new"):
         alone.wait_for_workers(name, 2)
-        waiting.eventually(lambda name=name: not alone.condition(name, "Paused"))  # type: ignore[misc]
+        waiting.eventually(lambda name=name: not alone.condition(name, "RuntimePaused"))  # type: ignore[misc]
     assert all(json.loads(line) for line in replica.log.read_text().splitlines())
