@@ -19,6 +19,7 @@ ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "removals": removing.removals,
     "starting": starting.starting,
     "sync": watching.sync,
+    "growth": working.growth,
     "workers": working.workers,
     "polls": working.polls,
     "pool_memory": working.pool_memory,

@@ -30,6 +30,7 @@ from tools.local.plane import REPOSITORY, Plane
 POOLS: Final = kinds.custom(resources.WorkerPool)
 EACH: Final = 100
 ROUNDS: Final = 5
+SIZES: Final = (300, 1000, 3000)
 WITHIN_SECONDS: Final = 120.0
 
 
@@ -66,6 +67,13 @@ def workers(scale: float) -> None:
     """A queue goes 0 → 100, once and for ten pools at a time, beside a bare client on the same server (bar: 80 %)."""
     with _plane() as plane, _runtime(plane) as process:
         asyncio.run(_workers(plane, process, max(1, int(10 * scale))))
+
+
+def growth(scale: float) -> None:
+    """One pool grows to 300, 1,000 and 3,000 workers, beside a bare client in turn, five rounds (bar: 80 % each)."""
+    for size in SIZES:
+        with _plane() as plane, _runtime(plane):
+            asyncio.run(_growth(plane, max(10, int(size * scale))))
 
 
 def polls(scale: float) -> None:
@@ -116,6 +124,29 @@ async def _workers(plane: Plane, process: subprocess.Popen[bytes], pools: int) -
             pods=many,
             seconds=ten,
             runtime_mb=_resident_mb(process.pid),
+        )
+
+
+async def _growth(plane: Plane, size: int) -> None:
+    names = [f"pool-{number}" for number in range(ROUNDS)]
+    async with load.connected(plane.kubeconfig) as api, Queues().serving() as queues:
+        await _create(api, kinds.DEPLOYMENTS, worker_world.deployment("worker"))
+        for name in names:
+            await _create(api, POOLS, _pool(name, queues, interval=1, capacity=size))
+        await _until(lambda: len(queues.asked_at) == len(names))
+        ours, bare = [], []
+        for name in names:  # in turn, so that a busy moment of the computer hits both
+            bare.append(await _bare(api, f"bare-{name}", size))
+            ours.append(size / await _grow(api, queues, [name], size))
+            queues.length[name] = 0
+        ratios = sorted(round(mine / theirs, 2) for mine, theirs in zip(ours, bare, strict=True))
+        results.tell(
+            "growth",
+            pods=size,
+            per_second=statistics.median(ours),
+            bare_per_second=statistics.median(bare),
+            ratio=statistics.median(ratios),
+            ratios=ratios,
         )
 
 
