@@ -1,5 +1,6 @@
 """The custom resources on the real API server: accepted, established, defaulted, shown and guarded as promised."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -283,8 +284,25 @@ def test_worker_pools_are_shown_as_in_the_seed(api: Plane, created: Any) -> None
     want = (
         "NAME RUNNINGWORKERS PENDINGWORKERS QUEUESIZE CURRENTCAPACITY WORKERPOOLCLASSNAME STATUS POOLCAPACITY INTERVAL"
     )
-    assert head.split() == [*want.split(), "APIROOT"]
-    assert " ".join(row.split()) == "cloudworkers 0 0 0 1 Shutdown 1 00:01:00 https://web-server/api/job/peek_queue"
+    seeds = [*want.split(), "APIROOT"]
+    assert head.split() == [*seeds, "READY", "AGE"]
+    *cells, age = row.split()
+    assert " ".join(cells) == "cloudworkers 0 0 0 1 Shutdown 1 00:01:00 https://web-server/api/job/peek_queue"
+    assert re.fullmatch("[0-9]+s", age)
+
+
+@pytest.mark.accept("W16")
+def test_a_worker_pool_that_is_not_ready_says_so_beside_the_status_that_was_asked_for(api: Plane, created: Any) -> None:
+    created(builders.resource("WorkerPool"))
+    conditions = [
+        {"type": kind, "status": status, "lastTransitionTime": "2026-11-16T06:00:00Z"}
+        for kind, status in (("Other", "True"), ("Ready", "False"))
+    ]
+    api.api.merge(path("WorkerPool", "cloudworkers") + "/status", {"status": {"conditions": conditions}})
+    head, row = (line.split() for line in api.kubectl("get", "wp", "cloudworkers").splitlines())
+    assert head[-2:] == ["READY", "AGE"]
+    assert "Active" in row
+    assert row[-2] == "False"
 
 
 def test_a_worker_pool_scales_like_a_deployment(api: Plane, created: Any) -> None:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from autoscaler.api import names
 from autoscaler.api.resources.base import (
+    AGE,
     NULLABLE,
     Column,
     Conditions,
@@ -17,6 +18,7 @@ from autoscaler.api.resources.base import (
     Rule,
     Scale,
     cel_string,
+    condition_column,
     name_rule,
     rules,
 )
@@ -285,6 +287,8 @@ class WorkerPool(Resource):
             Column(name="PoolCapacity", path=".spec.poolCapacity", type="integer"),
             Column(name="Interval", path=".spec.queue.interval"),
             Column(name="ApiRoot", path=".spec.queue.source.endpoint"),
+            condition_column("Ready"),
+            AGE,
         ),
         rules=(name_rule(names.WORKER_POOL_MAX, "workers are named <pool>-<random> and labelled with it"),),
         scale=Scale(spec_replicas=".spec.poolCapacity", status_replicas=".status.workers", selector=".status.selector"),
