@@ -1,13 +1,14 @@
 """Kubernetes roles, from the table of permissions to rules: the runtime's own, and those for people. Pure.
 
-The runtime gets what its controllers need and nothing else. People get two roles that Kubernetes adds to its own view,
-edit and admin. Bound in a namespace, these cannot reach kinds of the whole cluster: those are read by whoever has view
-for the whole cluster, and written by cluster administrators alone. What only the runtime writes, no role for people
-lets anybody write: a forged Workload or Instance would be forged quota or forged accounting.
+The runtime gets what its controllers need and nothing else. People get three roles that Kubernetes adds to its own
+view, edit and admin. Queues decide whose quota a namespace's jobs spend, and so they are admin's, not edit's. Bound in
+a namespace, these cannot reach kinds of the whole cluster: those are read by whoever has view for the whole cluster,
+and written by cluster administrators alone. What only the runtime writes, no role for people lets anybody write: a
+forged Workload or Instance would be forged quota or forged accounting.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -19,9 +20,11 @@ Rule = dict[str, Any]
 
 VIEW: Final = "sluice-view"
 EDIT: Final = "sluice-edit"
+ADMIN: Final = "sluice-admin"
 _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _READ: Final = ("get", "list", "watch")
 _WRITE: Final = ("create", "delete", "deletecollection", "patch", "update")
+WRITTEN_BY_ADMINS: Final = (resources.LocalQueue,)
 WRITTEN_BY_THE_RUNTIME: Final = (resources.Workload, resources.Instance, resources.MachineNodePool)
 
 
@@ -85,7 +88,8 @@ def people_roles() -> Mapping[str, PeopleRole]:
     """Make the ClusterRoles for people, by name."""
     return {
         VIEW: PeopleRole(labels=_labels("view", "edit", "admin"), rules=_merged(_view())),
-        EDIT: PeopleRole(labels=_labels("edit", "admin"), rules=_merged(_edit())),
+        EDIT: PeopleRole(labels=_labels("edit", "admin"), rules=_merged(_write(_is_editors))),
+        ADMIN: PeopleRole(labels=_labels("admin"), rules=_merged(_write(_is_admins))),
     }
 
 
@@ -106,9 +110,17 @@ def _view() -> Iterable[_Right]:
             yield from (_Right(version.GROUP, resource, verb, "") for verb in _READ)
 
 
-def _edit() -> Iterable[_Right]:
+def _is_editors(kind: type[resources.Resource]) -> bool:
+    return kind.definition.namespaced and kind not in (*WRITTEN_BY_THE_RUNTIME, *WRITTEN_BY_ADMINS)
+
+
+def _is_admins(kind: type[resources.Resource]) -> bool:
+    return kind in WRITTEN_BY_ADMINS
+
+
+def _write(is_written: Callable[[type[resources.Resource]], bool]) -> Iterable[_Right]:
     for kind in resources.KINDS:
-        if kind.definition.namespaced and kind not in WRITTEN_BY_THE_RUNTIME:
+        if is_written(kind):
             plural = kind.definition.plural
             yield from (_Right(version.GROUP, plural, verb, "") for verb in _WRITE)
             if kind.definition.scale:

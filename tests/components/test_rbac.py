@@ -157,7 +157,7 @@ def test_whoever_views_a_namespace_sees_all_kinds_and_changes_none() -> None:
 def test_whoever_edits_a_namespace_writes_what_people_write_there() -> None:
     role = rbac.people_roles()[rbac.EDIT]
     granted = rights(role.rules)
-    assert {resource for _, resource, _, _ in granted} == {"localqueues", "workerpools", "workerpools/scale"}
+    assert {resource for _, resource, _, _ in granted} == {"workerpools", "workerpools/scale"}
     assert {verb for _, resource, verb, _ in granted if resource == "workerpools"} == {
         "create",
         "delete",
@@ -166,6 +166,14 @@ def test_whoever_edits_a_namespace_writes_what_people_write_there() -> None:
         "update",
     }
     assert aggregates(role) == {"edit", "admin"}
+
+
+@pytest.mark.accept("S23")
+def test_queues_are_written_by_admins_of_a_namespace_and_not_by_its_editors() -> None:
+    role = rbac.people_roles()[rbac.ADMIN]
+    assert {resource for _, resource, _, _ in rights(role.rules)} == {"localqueues"}
+    assert {verb for _, _, verb, _ in rights(role.rules)} == {"create", "delete", "deletecollection", "patch", "update"}
+    assert aggregates(role) == {"admin"}
 
 
 @pytest.mark.parametrize("kind", rbac.WRITTEN_BY_THE_RUNTIME)

@@ -283,7 +283,7 @@ def test_everything_is_the_runtimes_and_in_its_cluster() -> None:
     want = sorted(
         [
             "Namespace", "ServiceAccount", "NetworkPolicy", "Deployment", "PodDisruptionBudget", "Service",
-            "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding",
+            "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding",
             "Role", "Role", "Role", "RoleBinding", "RoleBinding", "RoleBinding",
         ]
     )  # fmt: skip
