@@ -9,6 +9,7 @@ from autoscaler.api.policies import (
     daemon_sets,
     exclusive_pools,
     machine_group,
+    namespace_scope,
     node_preference,
     placement_gate,
     pool_tolerations,
@@ -29,6 +30,7 @@ POLICIES: tuple[Policy, ...] = (
     exclusive_pools.UNOWNED,
     exclusive_pools.LISTED_ELSEWHERE,
     exclusive_pools.LISTS_ANOTHERS,
+    namespace_scope.POLICY,
 )
 """Those that hold whoever the runtime is."""
 

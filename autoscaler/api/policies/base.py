@@ -21,6 +21,21 @@ class Operation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """One verb on one object of the whole cluster, as a role grants it."""
+
+    group: str
+    resource: str
+    name: str
+    verb: str
+
+
+def _everything(_: Access) -> bool:
+    """Allow everything, as the simulated cluster does: it has no roles."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What a policy sees of one write."""
 
@@ -28,6 +43,10 @@ class Request:
     object: Manifest | None
     old_object: Manifest | None = None
     username: str = ""
+    groups: tuple[str, ...] = ()
+    """The groups that the user is in."""
+    is_allowed: Callable[[Access], bool] = _everything
+    """Whether the user's roles grant an access; in CEL, `authorizer`."""
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     param: Manifest | None = None
 

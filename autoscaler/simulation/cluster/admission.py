@@ -1,5 +1,6 @@
 """Our admission policies in force: each policy whose objects are installed is run by its Python twin."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 from autoscaler.api.manifests import Manifest
@@ -87,14 +88,7 @@ class Admission:
 
 
 def _with(request: base.Request, body: Manifest | None, param: Manifest | None) -> base.Request:
-    return base.Request(
-        operation=request.operation,
-        object=body,
-        old_object=request.old_object,
-        username=request.username,
-        namespace_labels=request.namespace_labels,
-        param=param,
-    )
+    return dataclasses.replace(request, object=body, param=param)
 
 
 def _denied(resource: ResourceType, request: base.Request, policy: str, why: str) -> failures.Refusal:
