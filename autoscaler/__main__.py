@@ -4,16 +4,21 @@ Each command imports what it needs: whoever asks for an explanation should not w
 """
 
 import argparse
+import dataclasses
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from autoscaler.api import crds, manifests, policies, resources, version
-from autoscaler.api.policies import writers
+from autoscaler.api import crds, keys, manifests, policies, resources, version
+from autoscaler.api.policies import leaving, writers
 from autoscaler.kube import objects
 from autoscaler.runtime import settings
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         case "release":
             return _release(arguments)
         case "policies":
-            print(manifests.dump(policies.manifests(_account(arguments.runtime_account))), end="")
+            return _policies(arguments)
         case _:
             print(version.VERSION)
     return 0
@@ -72,19 +77,25 @@ def _parser() -> argparse.ArgumentParser:
     crds_command.add_argument(
         "--kind", choices=crds.names(), metavar="KIND", help=f"only this kind: {', '.join(crds.names())}"
     )
-    policies_command = commands.add_parser(
-        "policies",
-        help="print the admission policies as YAML",
-        description="Print the admission policies as YAML. The custom resource definitions must be there first.",
-    )
-    policies_command.add_argument(
-        "--runtime-account",
-        metavar="NAMESPACE/NAME",
-        help="the runtime's ServiceAccount, which alone may create Workloads and delete Instances; "
-        "without it, the policies about that are left out",
-    )
+    _add_policies(commands.add_parser("policies", help="print the admission policies as YAML"))
     commands.add_parser("version", help="print the version")
     return parser
+
+
+def _add_policies(command: argparse.ArgumentParser) -> None:
+    command.description = "Print the admission policies as YAML. The custom resource definitions must be there first."
+    command.add_argument(
+        "--runtime-account",
+        metavar="NAMESPACE/NAME",
+        type=_account,
+        help="the runtime's ServiceAccount, which alone may create Workloads and delete Instances; "
+        "without it, the policies about the runtime are left out",
+    )
+    whom = "who may delete the ConfigMap sluice-leaving, which drains all pools and ends the runtime; may be repeated"
+    command.add_argument("--deployer-user", metavar="USER", action="append", help=f"a user {whom}")
+    command.add_argument(
+        "--deployer-group", metavar="GROUP", action="append", help=f"a group {whom}; default: {keys.DEPLOYERS_GROUP}"
+    )
 
 
 def _add_release(command: argparse.ArgumentParser) -> None:
@@ -155,11 +166,29 @@ def _simulate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _account(given: str | None) -> str | None:
-    if given is None:
-        return None
-    namespace, _, name = given.partition("/")
-    return writers.account_user(namespace, name)
+def _policies(arguments: argparse.Namespace) -> int:
+    runtime: policies.Runtime | None = arguments.runtime_account
+    users, groups = arguments.deployer_user, arguments.deployer_group
+    if runtime is None and (users or groups):
+        print("deployers end a runtime: say which one by --runtime-account NAMESPACE/NAME", file=sys.stderr)
+        return 2
+    if runtime is not None:
+        known = leaving.Deployers(users=tuple(users or ()), groups=tuple(groups or (keys.DEPLOYERS_GROUP,)))
+        runtime = dataclasses.replace(runtime, deployers=known)
+    print(manifests.dump(policies.manifests(runtime)), end="")
+    return 0
+
+
+def _account(given: str) -> policies.Runtime:
+    """Read a ServiceAccount, written either way; one that is none would make policies that nobody can satisfy."""
+    bare = given.removeprefix(writers.ACCOUNT_PREFIX)
+    namespace, _, name = bare.partition("/" if bare == given else ":")
+    if re.fullmatch(_LABEL, namespace) and re.fullmatch(rf"{_LABEL}(\.{_LABEL})*", name):
+        return policies.Runtime(namespace=namespace, service_account=name)
+    raise argparse.ArgumentTypeError(
+        f"{given!r} is no ServiceAccount: give NAMESPACE/NAME, such as sluice-system/sluice, or its user name,"
+        f" {writers.account_user('NAMESPACE', 'NAME')}"
+    )
 
 
 def _crds(kind: str | None) -> list[manifests.Manifest]:

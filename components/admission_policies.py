@@ -10,7 +10,7 @@ from pulumi_kubernetes.admissionregistration import v1
 
 from autoscaler.api import policies
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import writers
+from autoscaler.api.policies import leaving
 from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
 from components import kube
 from components.config.autoscaler import Autoscaler
@@ -30,7 +30,8 @@ class AdmissionPoliciesArgs:
     provider: k8s.Provider
     policies: Sequence[ValidatingPolicy | MutatingPolicy] = policies.POLICIES
     runtime: Autoscaler | None = None
-    """Whose ServiceAccount alone may do what only the runtime may; None leaves the policies about that out."""
+    """Whose ServiceAccount alone may do what only the runtime may, and who may end it; None leaves the policies about
+    that out."""
     after: Sequence[pulumi.Resource] = ()
     """The custom resource definitions. A component's dependencies do not reach its children, so each child has them."""
 
@@ -59,4 +60,10 @@ class AdmissionPolicies(pulumi.ComponentResource):
 def _about_the_runtime(config: Autoscaler | None) -> Sequence[ValidatingPolicy]:
     if config is None:
         return ()
-    return policies.about_runtime(writers.account_user(config.namespace, config.service_account_name))
+    return policies.about_runtime(
+        policies.Runtime(
+            namespace=config.namespace,
+            service_account=config.service_account_name,
+            deployers=leaving.Deployers(users=config.deployers.users, groups=config.deployers.groups),
+        )
+    )

@@ -313,6 +313,7 @@ def _entries(
 ) -> Iterator[pulumi.Resource]:
     """Let the config's roles and users in. Each has one entry, however many of the lists it is in."""
     levels = {"admin": access.admins, "viewer": access.viewers}
+    groups = {keys.DEPLOYERS_GROUP: access.admins, keys.VIEWERS_GROUP: access.viewers}
     child = pulumi.ResourceOptions(parent=parent)
     entries: dict[str, aws.eks.AccessEntry] = {}
     for principal in sorted({*access.admins, *access.viewers}):
@@ -321,7 +322,7 @@ def _entries(
             cluster_name=cluster,
             principal_arn=principal,
             type="STANDARD",
-            kubernetes_groups=[keys.VIEWERS_GROUP] if principal in access.viewers else None,
+            kubernetes_groups=[group for group, members in groups.items() if principal in members],
             tags=place.owned,
             opts=child,
         )

@@ -19,6 +19,11 @@ FINALIZER: Final = f"{PREFIX}cleanup"
 PAUSED: Final = f"{PREFIX}paused"
 """Annotation on the runtime's namespace: `true` stops everything within a second."""
 
+CONFIRM_LEAVING: Final = f"{PREFIX}confirm-leaving"
+"""Annotation on the drain object: `true` lets everybody delete it who may delete ConfigMaps there."""
+DEPLOYERS_GROUP: Final = "sluice:deployers"
+"""The Kubernetes group of those who run Pulumi, and so delete the drain object. EKS puts administrators into it."""
+
 # Worker pools (seed 000)
 WORKER_POOL: Final = f"{PREFIX}worker-pool"
 """Label on worker pods: the name of their pool."""

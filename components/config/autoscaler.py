@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from autoscaler.api import keys
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.queue_access import Grants
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Toleration
@@ -178,6 +179,29 @@ class Ceilings(Section):
     """The most instances that are asked for within a minute."""
 
 
+Subject = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\s]([^\r\n\t]*[^\s])?$")]
+"""A user or group, as the API server names it."""
+EVERYBODY: Final = frozenset({"system:authenticated", "system:unauthenticated", "system:anonymous"})
+
+
+class Deployers(Section):
+    """Who may delete the ConfigMap sluice-leaving; all others must confirm it first, administrators too."""
+
+    users: Annotated[tuple[Subject, ...], Field(max_length=64)] = ()
+    """Users, as the API server names them (kubectl auth whoami). A role's session on EKS is
+    arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION, not the role's ARN."""
+    groups: Annotated[tuple[Subject, ...], Field(max_length=64)] = (keys.DEPLOYERS_GROUP,)
+    """Groups. Everybody of access.admins is in sluice:deployers; on a cluster without access entries of EKS nobody is,
+    unless you see to it. []: no group."""
+
+    def problems(self) -> Iterator[Problem]:
+        for field, subjects in (("users", self.users), ("groups", self.groups)):
+            yield from repeated(field, subjects)
+            for index, subject in enumerate(subjects):
+                if subject in EVERYBODY:
+                    yield Problem(path=(field, index), value=subject, message="is everybody; name who runs Pulumi")
+
+
 class Autoscaler(Section):
     """The runtime, and who scales the nodes."""
 
@@ -192,6 +216,9 @@ class Autoscaler(Section):
     with the fewest instances of the pool. With nodeScaler native only."""
     namespace: DnsLabel = "sluice-system"
     """The runtime's namespace, which the stack makes."""
+    deployers: Deployers = Deployers()
+    """Who may delete the ConfigMap sluice-leaving, as `pulumi destroy` does: it drains all pools and ends the runtime.
+    Others are refused, unless it carries the annotation sluice.dev/confirm-leaving=true."""
     replicas: Annotated[int, Field(ge=1, le=10)] = 2
     """How many replicas; one acts, the others are warm."""
     observe: bool = False

@@ -1,8 +1,10 @@
 """Every policy of the API is made before its binding, whichever of the two kinds it is."""
 
 import pulumi_kubernetes as k8s
+import pytest
 
 from autoscaler.api import policies, version
+from autoscaler.api.policies import leaving
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation
 from components import admission_policies
 from tests.components import configs, monitor
@@ -74,12 +76,32 @@ def test_what_only_the_runtime_may_do_is_bound_to_the_account_that_it_runs_under
         )
 
     world = monitor.run(program)
-    want = policies.about_runtime("system:serviceaccount:scaling:theirs")
-    assert len(want) == 3
+    want = policies.about_runtime(policies.Runtime(namespace="scaling", service_account="theirs"))
+    assert len(want) == 4
     for policy in want:
         made, _ = policy.manifests()
         assert world.one("AdmissionPolicy", f"p.{policy.name}").inputs["spec"] == made["spec"]
-        assert "system:serviceaccount:scaling:theirs" in made["spec"]["validations"][0]["expression"]
+        is_of_account = "system:serviceaccount:scaling:theirs" in made["spec"]["validations"][0]["expression"]
+        assert is_of_account == ("configmaps" not in policy.match.resources)
         assert (
             world.one("AdmissionPolicyBinding", f"p.{policy.name}.binding").inputs["spec"]["policyName"] == policy.name
         )
+
+
+@pytest.mark.accept("S23")
+def test_who_may_end_the_runtime_stands_in_the_stacks_file() -> None:
+    fields = configs.existing(
+        autoscaler={"namespace": "scaling", "deployers": {"users": ["pipeline"], "groups": ["ops", "it's"]}}
+    )
+    config = configs.of_cluster(fields).stack.config.clusters["bench"].autoscaler
+
+    def program() -> None:
+        args = admission_policies.AdmissionPoliciesArgs(provider=k8s.Provider("plane"), runtime=config)
+        admission_policies.AdmissionPolicies("p", args)
+
+    want = leaving.policy("scaling", leaving.Deployers(users=("pipeline",), groups=("ops", "it's")))
+    made = monitor.run(program).one("AdmissionPolicy", f"p.{want.name}")
+    assert made.inputs["spec"] == want.manifests()[0]["spec"]
+    [validation] = made.inputs["spec"]["validations"]
+    assert "'pipeline'" in validation["expression"]
+    assert "['ops', 'it\\'s']" in validation["expression"]

@@ -140,7 +140,8 @@ def test_everybody_gets_in_by_one_entry_of_their_own() -> None:
     assert all(
         one.inputs["clusterName"] == "test-bench" and one.inputs["type"] == "STANDARD" for one in entries.values()
     )
-    assert entries[VIEWER].inputs["kubernetesGroups"] == entries[ADMIN].inputs["kubernetesGroups"] == ["sluice:viewers"]
+    assert entries[VIEWER].inputs["kubernetesGroups"] == ["sluice:viewers"]
+    assert entries[ADMIN].inputs["kubernetesGroups"] == ["sluice:deployers", "sluice:viewers"]
     prefix = "arn:aws:eks::aws:cluster-access-policy"
     associations = world.of_type(":AccessPolicyAssociation")
     assert {(one.inputs["principalArn"], one.inputs["policyArn"]) for one in associations} == {
@@ -152,8 +153,12 @@ def test_everybody_gets_in_by_one_entry_of_their_own() -> None:
     assert all(one.waits_for(entries[one.inputs["principalArn"]]) for one in associations)
 
 
-def test_who_is_no_viewer_is_not_in_their_group() -> None:
-    assert "kubernetesGroups" not in eks(access={"admins": [ADMIN]}).one(":AccessEntry").inputs
+@pytest.mark.accept("S23")
+def test_administrators_are_in_the_group_that_is_the_default_of_deployers() -> None:
+    """So a plain `pulumi destroy` of a new cluster is not refused to who made it."""
+    entry = eks(access={"admins": [ADMIN]}).one(":AccessEntry")
+    config = configs.of_cluster(configs.cluster()).stack.config.clusters["bench"].autoscaler
+    assert list(config.deployers.groups) == entry.inputs["kubernetesGroups"] == ["sluice:deployers"]
 
 
 def test_nothing_is_put_into_the_cluster_before_the_entries_are_there() -> None:

@@ -224,6 +224,8 @@ ELSEWHERE = {
     "ceilings.launchesPerMinute",
     "expanders",
     "queueAccess",  # test_deployment.py
+    "deployers.users",  # test_admission_policies.py
+    "deployers.groups",
 }
 
 

@@ -4,10 +4,13 @@ There is no webhook: these hold while the runtime is away. Each policy stands in
 same rule in Python, which the simulated cluster runs; a test on the real API server holds the two to each other.
 """
 
+from dataclasses import dataclass, field
+
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies import (
     daemon_sets,
     exclusive_pools,
+    leaving,
     machine_group,
     namespace_scope,
     node_preference,
@@ -35,17 +38,34 @@ POLICIES: tuple[Policy, ...] = (
 """Those that hold whoever the runtime is."""
 
 
-def for_runtime(user: str) -> tuple[Policy, ...]:
-    """Return all policies, for a runtime that is this user; `writers.account_user` names a ServiceAccount's."""
-    return (*POLICIES, *about_runtime(user))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Who the runtime is to the API server, and who may end it."""
+
+    namespace: str
+    service_account: str
+    deployers: leaving.Deployers = field(default_factory=leaving.Deployers)
+
+    @property
+    def user(self) -> str:
+        return writers.account_user(self.namespace, self.service_account)
 
 
-def about_runtime(user: str) -> tuple[ValidatingPolicy, ...]:
-    """Return the policies about what only the runtime may do, if it is this user."""
-    return (*writers.policies(user), placement_gate.kept_by(user))
+def for_runtime(runtime: Runtime) -> tuple[Policy, ...]:
+    """Return all policies, for this runtime."""
+    return (*POLICIES, *about_runtime(runtime))
 
 
-def manifests(runtime: str | None = None) -> tuple[Manifest, ...]:
+def about_runtime(runtime: Runtime) -> tuple[ValidatingPolicy, ...]:
+    """Return the policies about what only this runtime may do, and about who may end it."""
+    return (
+        *writers.policies(runtime.user),
+        placement_gate.kept_by(runtime.user),
+        leaving.policy(runtime.namespace, runtime.deployers),
+    )
+
+
+def manifests(runtime: Runtime | None = None) -> tuple[Manifest, ...]:
     """Make the objects of all policies: each policy, then its binding. Without a runtime, of those that need none."""
     chosen = POLICIES if runtime is None else for_runtime(runtime)
     return tuple(manifest for policy in chosen for manifest in policy.manifests())

@@ -94,7 +94,7 @@ async def test_nothing_of_ours_remains_and_nothing_of_theirs_is_touched() -> Non
 async def test_gates_that_a_policy_keeps_are_opened_all_the_same() -> None:
     cluster = marked()
     by_kind = {kind.resource.kind: kind.resource for kind in served.BUILT_IN}
-    for manifest in policies.manifests("system:serviceaccount:sluice-system:sluice"):
+    for manifest in policies.manifests(policies.Runtime(namespace="sluice-system", service_account="sluice")):
         cluster.create(by_kind[manifest["kind"]], manifest)
     await cluster.settle()
     said: list[str] = []

@@ -94,7 +94,7 @@ async def test_a_mutation_needs_its_param() -> None:
 
 
 async def test_our_policies_about_pools_hold_in_the_simulation() -> None:
-    chosen = policies.for_runtime(RUNTIME)
+    chosen = policies.for_runtime(policies.Runtime(namespace="sluice", service_account="runtime"))
     cluster = opened(*chosen)
     cluster.install_definitions()
     for policy in chosen:

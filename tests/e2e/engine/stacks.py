@@ -18,6 +18,8 @@ REGION = "eu-west-1"
 ACCOUNT = "123456789012"
 GROUPS = "/apis/sluice.dev/v1alpha1"
 IMAGE = {"repository": "sluice/autoscaler", "digest": f"sha256:{'0' * 64}"}
+DEPLOYERS = {"groups": ["system:masters"]}
+"""The group of whom the engine acts as, on every cluster: the plane's administrator."""
 SERVICES = {"nodeType": "k8s-services", "instanceTypes": ["m5.large"], "minPerGroup": 1, "maxPerGroup": 2}
 
 
@@ -39,7 +41,12 @@ def bare(**fields: Any) -> dict[str, Any]:
     return {
         "kubernetesVersion": "1.36",
         "existing": {},
-        "autoscaler": {"container": {"image": IMAGE}, "pod": pod, **fields.pop("autoscaler", {})},
+        "autoscaler": {
+            "container": {"image": IMAGE},
+            "pod": pod,
+            "deployers": DEPLOYERS,
+            **fields.pop("autoscaler", {}),
+        },
         **fields,
     }
 
@@ -54,7 +61,7 @@ def eks(**fields: Any) -> dict[str, Any]:
         "nodeImage": {"release": "1.36.2-20261101"},
         **fields,
         "nodePools": {"services": SERVICES, **fields.get("nodePools", {})},
-        "autoscaler": {"container": {"image": IMAGE}, **fields.get("autoscaler", {})},
+        "autoscaler": {"container": {"image": IMAGE}, "deployers": DEPLOYERS, **fields.get("autoscaler", {})},
     }
 
 

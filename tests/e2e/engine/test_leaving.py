@@ -17,7 +17,7 @@ from autoscaler.kube import kinds, owned_marks
 from tests import builders
 from tests.e2e import waiting
 from tests.e2e.engine import stacks
-from tools.engine.engine import Engine
+from tools.engine.engine import Engine, EngineError
 from tools.engine.layout import REPOSITORY, Surroundings
 from tools.engine.results import Result
 from tools.local.components import Options
@@ -198,8 +198,11 @@ def release(plane: Plane, *flags: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=os.environ, check=False)
 
 
-@pytest.mark.accept("S14")
+@pytest.mark.accept("S14", "S23")
 def test_a_cluster_whose_runtime_is_gone_is_freed_by_force(plane: Plane, engine: Engine) -> None:
+    document = stacks.local()
+    document["config"]["sluice:clusters"]["local"]["autoscaler"]["deployers"] = {"groups": []}
+    engine.write_stack("local", document)
     engine.up("local")
     start(plane)
     node = run_work(plane, "sums", "workers")
@@ -230,6 +233,13 @@ def test_a_cluster_whose_runtime_is_gone_is_freed_by_force(plane: Plane, engine:
     assert [each for each in everything(plane) if owned_marks.without(each)] == []
     assert "gpu" not in stacks.objects(plane, "instancepools")
     assert "0 objects freed, 0 failures" in release(plane, "--force").stdout
+
+    # No deployer is named, so leaving has to be confirmed; until then all that work needs stays.
+    before = {one["urn"] for one in engine.resources("local")}
+    with pytest.raises(EngineError, match=f"annotate configmap {names.DRAIN_OBJECT} {keys.CONFIRM_LEAVING}=true"):
+        engine.destroy("local")
+    assert before - {one["urn"] for one in engine.resources("local")} == set()
+    plane.kubectl("-n", HOME, "annotate", "configmap", names.DRAIN_OBJECT, f"{keys.CONFIRM_LEAVING}=true")
 
     # And the stack goes, although nobody is there to drain it.
     engine.destroy("local")

@@ -9,7 +9,7 @@ from autoscaler.kube import kinds
 from tests import builders
 from tests.e2e import waiting
 from tests.e2e.policies import ground
-from tests.e2e.policies.ground import RUNTIME, RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
+from tests.e2e.policies.ground import RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
 from tools.local.components import Component, Options
 from tools.local.plane import Plane
 
@@ -27,7 +27,9 @@ def policed_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         plane.kubectl("create", "serviceaccount", RUNTIME_ACCOUNT, "-n", RUNTIME_NAMESPACE)
         subject = f"--serviceaccount={RUNTIME_NAMESPACE}:{RUNTIME_ACCOUNT}"
         plane.kubectl("create", "clusterrolebinding", "runtime", "--clusterrole=cluster-admin", subject)
-        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(policies.manifests(RUNTIME)))
+        plane.kubectl(
+            "apply", "--server-side", "-f", "-", stdin=manifests.dump(policies.manifests(ground.RUNTIME_IDENTITY))
+        )
         _await_policies(plane)
         yield plane
 

@@ -5,8 +5,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autoscaler.api import keys, version
-from autoscaler.api.policies import writers
+from autoscaler.api import keys, policies, version
+from autoscaler.api.policies import leaving, writers
 from tests import builders
 from tests.e2e import groups, waiting
 from tools.local.api import Api, Response
@@ -16,6 +16,13 @@ from tools.local.plane import Plane
 Object = dict[str, Any]
 RUNTIME_NAMESPACE, RUNTIME_ACCOUNT = "sluice-system", "runtime"
 RUNTIME = writers.account_user(RUNTIME_NAMESPACE, RUNTIME_ACCOUNT)
+DEPLOYER_NAMESPACE = "deployers"
+DEPLOYER = writers.account_user("default", "pipeline")
+RUNTIME_IDENTITY = policies.Runtime(
+    namespace=RUNTIME_NAMESPACE,
+    service_account=RUNTIME_ACCOUNT,
+    deployers=leaving.Deployers(users=(DEPLOYER,), groups=(f"system:serviceaccounts:{DEPLOYER_NAMESPACE}",)),
+)
 CUSTOM = f"/apis/{version.GROUP_VERSION}"
 MEBI = 1 << 20
 LEGACY = "legacy"

@@ -34,6 +34,8 @@ def test_a_refusal_names_the_binding_that_an_administrator_would_delete() -> Non
 
 
 def test_all_policies_have_names_of_their_own() -> None:
-    names = [policy.name for policy in policies.for_runtime(RUNTIME)]
-    assert len(set(names)) == len(names) == len(policies.POLICIES) + 3
-    assert len(policies.manifests(RUNTIME)) == 2 * len(names)
+    runtime = policies.Runtime(namespace="sluice-system", service_account="sluice")
+    assert runtime.user == RUNTIME
+    names = [policy.name for policy in policies.for_runtime(runtime)]
+    assert len(set(names)) == len(names) == len(policies.POLICIES) + 4
+    assert len(policies.manifests(runtime)) == 2 * len(names)
