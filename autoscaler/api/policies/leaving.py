@@ -51,7 +51,7 @@ def policy(namespace: str, deployers: Deployers) -> ValidatingPolicy:
 
     users = _list((*CONTROLLERS, *deployers.users))
     return ValidatingPolicy(
-        name=f"leaving-is-meant.{version.GROUP}",
+        name=f"confirm-leaving.{version.GROUP}",
         match=Match(
             group="",
             version="v1",

@@ -61,7 +61,8 @@ def tenancy(policed_plane: Plane) -> Iterator[Tenancy]:
         "resourceNames": list(USABLE),
         "verbs": [namespace_scope.VERB],
     }
-    made.make(f"{RBAC}/clusterroles", {"metadata": {"name": "tenant"}, "rules": [written, used]})
+    read = {**used, "resourceNames": [], "verbs": ["get", "list", "watch"]}  # to see a scope is not to use it
+    made.make(f"{RBAC}/clusterroles", {"metadata": {"name": "tenant"}, "rules": [written, used, read]})
     subject = {"kind": "ServiceAccount", "namespace": "default", "name": "tenant"}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tenant"}
     made.make(f"{RBAC}/clusterrolebindings", {"metadata": {"name": "tenant"}, "roleRef": role, "subjects": [subject]})

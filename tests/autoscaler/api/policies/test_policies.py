@@ -1,5 +1,6 @@
 """Policies become two objects each, fail closed, and their twins say what they say."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,14 @@ def test_every_policy_fails_closed_and_is_bound_under_its_own_name() -> None:
         assert made["spec"]["failurePolicy"] == "Fail"
         assert binding["spec"]["policyName"] == made["metadata"]["name"] == policy.name
         assert made["metadata"]["labels"][keys.VERSION] == version.VERSION
+
+
+def test_the_page_about_security_names_every_policy_that_refuses() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "security.md").read_text(encoding="utf-8")
+    runtime = policies.Runtime(namespace="sluice-system", service_account="sluice")
+    refusing = [each for each in policies.for_runtime(runtime) if isinstance(each, base.ValidatingPolicy)]
+    want = {policy.name.removesuffix(f".{version.GROUP}") for policy in refusing}
+    assert {name for name in want if f"`{name}`" not in page} == set()
 
 
 def test_a_validating_policy_denies() -> None:
