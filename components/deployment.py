@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import pulumi
 
-from autoscaler.api import keys, permissions
+from autoscaler.api import controllers as registry
+from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.queue_access import QueueAccess
 from autoscaler.api.scaling import PriceList, Scaling
@@ -69,7 +70,7 @@ class Surroundings:
 def controllers(autoscaler: Autoscaler) -> tuple[str, ...]:
     """Name the controllers that run: not capacity where the upstream cluster-autoscaler scales the nodes."""
     native = autoscaler.node_scaler is NodeScaler.NATIVE
-    return tuple(name for name in permissions.CONTROLLERS if native or name != permissions.CAPACITY)
+    return tuple(name for name in registry.CONTROLLERS if native or name != registry.CAPACITY)
 
 
 def worker_classes(autoscaler: Autoscaler) -> tuple[str | None, ...]:
@@ -164,7 +165,7 @@ def environment(around: Surroundings) -> list[Manifest]:
         {"name": "SLUICE_POD_NAME", **_field("metadata.name")},
         {"name": "SLUICE_TOKEN_DIRECTORY", "value": TOKEN_DIRECTORY},
         {"name": "SLUICE_IDENTITY", "value": autoscaler.identity or autoscaler.name},
-        {"name": "SLUICE_CONTROLLERS", "value": _chosen(autoscaler)},
+        {"name": "SLUICE_CONTROLLERS", "value": ",".join(controllers(autoscaler))},
         {"name": "SLUICE_OBSERVE", "value": _word(autoscaler.observe)},
         {"name": "SLUICE_DEFAULT_CLASS", "value": _word(autoscaler.default_class)},
         {"name": "SLUICE_SCOPE", "value": str(autoscaler.scope)},
@@ -285,11 +286,6 @@ def _pull_secrets(autoscaler: Autoscaler) -> Manifest:
 def _pull_policy(image: Image) -> PullPolicy:
     """Ask each time for a tag that a push can change; what has a digest, or is built here, never changes."""
     return PullPolicy.ALWAYS if image.repository and not image.digest else PullPolicy.IF_NOT_PRESENT
-
-
-def _chosen(autoscaler: Autoscaler) -> str:
-    off = [f"-{name}" for name in permissions.CONTROLLERS if name not in controllers(autoscaler)]
-    return ",".join(["*", *off])
 
 
 def _field(path: str) -> Manifest:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from autoscaler.api import keys, permissions
+from autoscaler.api import controllers as registry
+from autoscaler.api import keys
 from autoscaler.api.permissions import AwsResource
 from components.place import Place
 
@@ -93,12 +94,12 @@ def pull_request_trust(*, partition: str = "aws", account: str, repository: str)
 
 
 def runtime(place: Place, controllers: Iterable[str], bounds: RuntimeBounds) -> Document:
-    """Let the runtime do what its controllers need, by the table of permissions.
+    """Let the runtime do what its controllers need, by the registry of controllers.
 
     Where they need nothing it has no statement, and AWS would refuse it: there is no policy to make then.
     """
     actions: dict[AwsResource, set[str]] = defaultdict(set)
-    for rule in permissions.aws_rules(controllers):
+    for rule in registry.aws_rules(controllers):
         actions[rule.resource].update(rule.actions)
     statements = [
         _allow(

@@ -1,4 +1,4 @@
-"""Kubernetes roles, from the table of permissions to rules: the runtime's own, and those for people. Pure.
+"""Kubernetes roles, from the registry of controllers to rules: the runtime's own, and those for people. Pure.
 
 The runtime gets what its controllers need and nothing else. People get three roles that Kubernetes adds to its own
 view, edit and admin. Queues decide whose quota a namespace's jobs spend, and so they are admin's, not edit's. Bound in
@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from autoscaler.api import controllers as registry
 from autoscaler.api import keys, permissions, resources, version
-from autoscaler.api.permissions import Where
+from autoscaler.api.permissions import Where, WorkerScope
 
 Rule = dict[str, Any]
 """A rule of a Role or ClusterRole, as Kubernetes writes it."""
@@ -60,21 +61,17 @@ class _Right(NamedTuple):
     """Empty means objects of all names."""
 
 
-def runtime_roles(
-    controllers: Iterable[str], *, workers_everywhere: bool, classes: Sequence[str | None]
-) -> RuntimeRoles:
+def runtime_roles(controllers: Iterable[str], *, scope: WorkerScope, classes: Sequence[str | None]) -> RuntimeRoles:
     """Make the runtime's rules: merged, sorted, and nothing in a namespace that holds in the whole cluster anyway.
 
     Args:
         controllers: the controllers that run.
-        workers_everywhere: whether worker pools of all namespaces are handled (`scope: cluster`).
+        scope: which worker pools are handled.
         classes: the classes of the worker pools that are handled; None is the default class.
     """
     rights: dict[Where, set[_Right]] = defaultdict(set)
-    for rule in permissions.kube_rules(controllers, classes=classes):
-        place = _place(rule.where, workers_everywhere=workers_everywhere)
-        if place is not None:
-            rights[place].update(_rights(rule))
+    for rule in registry.kube_rules(controllers, scope=scope, classes=classes):
+        rights[_place(rule.where, scope)].update(_rights(rule))
     everywhere = rights[Where.CLUSTER]
     return RuntimeRoles(
         cluster=_merged(everywhere),
@@ -136,13 +133,14 @@ def _resources(kind: type[resources.Resource]) -> Iterable[str]:
         yield f"{plural}/scale"
 
 
-def _place(where: Where, *, workers_everywhere: bool) -> Where | None:
-    """Return the place of a role that a right goes into; None where it is not needed."""
+def _place(where: Where, scope: WorkerScope) -> Where:
+    """Return the place of a role that a right goes into."""
+    everywhere = scope is WorkerScope.CLUSTER
     match where:
         case Where.WORKER_SCOPE:
-            return Where.CLUSTER if workers_everywhere else Where.OWN_NAMESPACE
-        case Where.WORKER_LEASES:  # in the own namespace all of the runtime's Leases are granted anyway
-            return Where.KUBE_SYSTEM if workers_everywhere else None
+            return Where.CLUSTER if everywhere else Where.OWN_NAMESPACE
+        case Where.WORKER_LEASES:
+            return Where.KUBE_SYSTEM if everywhere else Where.OWN_NAMESPACE
         case _:
             return where
 

@@ -13,7 +13,6 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.scaling import PriceList
 from components import cluster, custom_resources, deployment, kube, pod_identity, policies, rbac, runtime_rights
 from components.config import reading
@@ -104,7 +103,7 @@ class Runtime(pulumi.ComponentResource):
         name = config.rbac.name or config.name
         roles = rbac.runtime_roles(
             deployment.controllers(config),
-            workers_everywhere=config.scope == WorkerScope.CLUSTER,
+            scope=config.scope,
             classes=deployment.worker_classes(config),
         )
         yield from self._grant(self._name, {"name": name, "labels": deployment.labels(config)}, roles.cluster)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.api import keys, permissions
+from autoscaler.api import controllers, keys
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import leaving
@@ -49,7 +49,7 @@ class Farewells:
         self._pools = pools
         self._nodes = nodes
         self._pods = pods
-        self._object = drain_object.DrainObject(context, permissions.CAPACITY)
+        self._object = drain_object.DrainObject(context, controllers.CAPACITY)
         self._target = writer.Target(resource=POOLS, decode=objects.custom(InstancePool), table=pools)
         self._empty_since: dict[str, float] = {}
         """Pools whose nodes are empty, and since when by the clock that never goes back."""

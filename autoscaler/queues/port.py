@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Protocol
 
+from autoscaler.api.resources.worker_pools import QueueSource
+
 API_KEY: Final = "ApiKey"
 """The key of a Secret that holds the credential, and by that opts in: a Secret without it is not for us."""
 AUTHORITY: Final = "ca.crt"
@@ -22,6 +24,18 @@ class Queue(Protocol):
 
     async def length(self) -> int:
         """Return how many jobs wait, from 0 to counts.MAX; raise QueueError if that cannot be told in time."""
+        ...
+
+
+class Queues(Protocol):
+    """All kinds of queues."""
+
+    def queue(self, source: QueueSource, *, namespace: str, secret: SecretData | None) -> Queue:
+        """Return a pool's queue; raise QueueError if it cannot be asked."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
         ...
 
 

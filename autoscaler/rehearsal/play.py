@@ -5,27 +5,23 @@ import contextlib
 import random
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
-from autoscaler.api import keys, names
-from autoscaler.api.permissions import CAPACITY, WORKERS
-from autoscaler.capacity import controller as capacity
-from autoscaler.capacity import model
-from autoscaler.capacity.snapshot import Ceilings
+from autoscaler import control
+from autoscaler.api import controllers, keys, names
+from autoscaler.api.permissions import WorkerScope
 from autoscaler.cloud import port as cloud
-from autoscaler.cloud.prices import Prices
 from autoscaler.kube import election, kinds
+from autoscaler.options import Options
 from autoscaler.rehearsal import manifests, observing
 from autoscaler.rehearsal.arrivals import Arrival, arrivals
 from autoscaler.rehearsal.record import InstanceLife, Record, Waits
 from autoscaler.rehearsal.stack import Stack
 from autoscaler.rehearsal.trace import DAY_SECONDS, Trace
 from autoscaler.rehearsal.world import NAMESPACE, World
-from autoscaler.runtime import leadership, planning, process
+from autoscaler.runtime import leadership, planning, process, registry
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud.model import Obstacle
-from autoscaler.workers import controller as workers
 
 IDENTITY: Final = "sluice"
 PROGRESS_STEPS: Final = 12
@@ -97,10 +93,17 @@ def _arrive(world: World, arrival: Arrival) -> None:
 
 @contextlib.asynccontextmanager
 async def _runtime(world: World, stack: Stack) -> AsyncGenerator[None, None]:
-    """Run one replica of the runtime, put together as `run` does, on what is simulated."""
+    """Run one replica of the runtime with all controllers, put together as `run` does, on what is simulated."""
     api, time = world.cluster.client(IDENTITY), world.clock
     holder = leadership.holder_of(IDENTITY, "rehearsal", "0")
-    make = leadership.elector_maker(time, namespace=NAMESPACE, identity=holder, terms=election.Terms())
+    registrations = registry.registrations(controllers.CONTROLLERS, _options(world, stack))
+    make = leadership.elector_maker(
+        time,
+        namespace=NAMESPACE,
+        identity=holder,
+        terms=election.Terms(),
+        elsewhere=registry.lease_namespaces(registrations),
+    )
     around = process.Surroundings(
         api=api,
         clock=time,
@@ -109,7 +112,7 @@ async def _runtime(world: World, stack: Stack) -> AsyncGenerator[None, None]:
         namespace=NAMESPACE,
         identity=IDENTITY,
     )
-    task = asyncio.create_task(process.Process(around, _registrations(world, stack)).run())
+    task = asyncio.create_task(process.Process(around, registrations).run())
     try:
         yield
     finally:
@@ -119,35 +122,19 @@ async def _runtime(world: World, stack: Stack) -> AsyncGenerator[None, None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _registrations(world: World, stack: Stack) -> dict[str, process.Registration]:
-    async def open_cloud(name: str, spec: object) -> cloud.Cloud:
-        del name, spec
+def _options(world: World, stack: Stack) -> Options:
+    async def open_cloud(context: control.ControllerContext, name: str, spec: object) -> cloud.Cloud:
+        del context, name, spec
         return world.cloud.client(stack.groups.cluster)
 
     source = random.Random(world.trace.seed)  # noqa: S311  # a simulation, not cryptography
-    build_workers = partial(
-        workers.Controller,
-        class_name=None,
-        namespace=None,
-        open_queues=lambda: world.lines,
+    return Options(
+        open_queues=lambda _: world.lines,
+        open_cloud=open_cloud,
+        scope=WorkerScope.CLUSTER,
+        scaling=stack.scaling,
         suffix=lambda: "".join(source.choices(_LETTERS, k=names.POD_SUFFIX_LENGTH)),
     )
-    wanted = stack.scaling
-    build_capacity = partial(
-        capacity.Controller,
-        open_cloud=open_cloud,
-        ceilings=Ceilings(
-            nodes=wanted.nodes,
-            cpu_millis=None if wanted.cores is None else wanted.cores * 1000,
-            launches_per_minute=wanted.launches_per_minute,
-        ),
-        policy=model.Policy(expanders=wanted.expanders),
-        prices=Prices.of(wanted.prices),
-    )
-    return {
-        WORKERS: process.Registration(lease=names.worker_lease(None), build=build_workers),
-        CAPACITY: process.Registration(lease=names.CLUSTER_LEASE, build=build_capacity),
-    }
 
 
 def _progress(world: World, observer: observing.Observer) -> Progress:

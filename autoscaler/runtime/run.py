@@ -10,7 +10,17 @@ import structlog
 
 from autoscaler import clock
 from autoscaler.kube import client, credentials, port
-from autoscaler.runtime import compatibility, http, leadership, log_bridge, planning, process, settings, telemetry
+from autoscaler.runtime import (
+    compatibility,
+    http,
+    leadership,
+    log_bridge,
+    planning,
+    process,
+    registry,
+    settings,
+    telemetry,
+)
 
 log = structlog.get_logger()
 
@@ -38,7 +48,7 @@ async def _run(chosen: settings.Settings, registrations: Mapping[str, process.Re
         namespace=chosen.namespace,
         identity=leadership.holder_of(chosen.identity, chosen.pod_name, secrets.token_hex(4)),
         terms=chosen.terms,
-        elsewhere={each.lease: each.lease_namespace for each in registrations.values() if each.lease_namespace},
+        elsewhere=registry.lease_namespaces(registrations),
     )
     async with contextlib.aclosing(await client.Client.connect(chosen.origin)) as api:
         around = process.Surroundings(

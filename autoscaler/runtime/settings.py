@@ -12,7 +12,7 @@ from urllib import parse
 
 import pydantic
 
-from autoscaler.api import permissions
+from autoscaler.api import controllers
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.queue_access import QueueAccess
 from autoscaler.api.resources import types
@@ -20,7 +20,7 @@ from autoscaler.api.scaling import EXPANDERS, Expander, PriceList
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"
-CONTROLLERS: Final = (permissions.WORKERS, permissions.CAPACITY)
+CONTROLLERS: Final = tuple(controllers.CONTROLLERS)
 """The controllers of this version, by the names that --controllers takes."""
 ALL: Final = "*"
 """Among --controllers: every controller that is not left out by a minus before its name."""
@@ -82,6 +82,12 @@ class Settings:
     listen_port: int
     log_level: str
     terms: election.Terms
+
+    @property
+    def classes(self) -> tuple[str | None, ...]:
+        """The classes of the worker pools that are handled; None is the default class."""
+        default: tuple[str | None, ...] = (None,) if self.default_class else ()
+        return default if self.class_name is None else (*default, self.class_name)
 
 
 def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None:
@@ -297,7 +303,7 @@ class _Reader:
     def _check_controllers(self, wanted: set[str], without: set[str], known: Sequence[str]) -> None:
         if not wanted:
             self._problems.append("--controllers: names at least one, or *, or is left out")
-        unknown = sorted({*(wanted - {ALL, *known}), *(without - {*permissions.CONTROLLERS, *known})})
+        unknown = sorted({*(wanted - {ALL, *known}), *(without - {*CONTROLLERS, *known})})
         if unknown:
             self._problems.append(f"--controllers: {', '.join(unknown)} not among {', '.join(known) or '(none)'}")
         if both := sorted(wanted & without):

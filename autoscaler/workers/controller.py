@@ -17,6 +17,7 @@ from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.control import metrics
 from autoscaler.kube import batch, finalizers, kinds, objects, port, writer
+from autoscaler.queues import port as queues
 from autoscaler.workers import leaving, pool_metrics, queue_reader, unhandled, worker_index, worker_pods
 from autoscaler.workers.model import Pool
 from autoscaler.workers.pool_reconciler import POOLS, PoolReconciler, Shared
@@ -38,7 +39,7 @@ class Controller:
         *,
         class_name: str | None,
         namespace: str | None,
-        open_queues: Callable[[], queue_reader.Queues],
+        open_queues: Callable[[], queues.Queues],
         suffix: Callable[[], str] = worker_pods.random_suffix,
     ) -> None:
         """Watch pools and pods of one namespace, or of all (None). Queues are opened when there is a loop to do so."""

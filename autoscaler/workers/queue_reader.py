@@ -6,7 +6,7 @@ short while, and read again at once where a server no longer takes what it says;
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from autoscaler import clock
 from autoscaler.api.resources.worker_pools import QueueSource
@@ -21,18 +21,6 @@ _STALE: Final = frozenset({queues.Reason.UNAUTHORIZED, queues.Reason.UNTRUSTED, 
 _FORBIDDEN: Final = 403
 
 
-class Queues(Protocol):
-    """All kinds of queues."""
-
-    def queue(self, source: QueueSource, *, namespace: str, secret: queues.SecretData | None) -> queues.Queue:
-        """Return a pool's queue; raise QueueError if it cannot be asked."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Kept:
     data: queues.SecretData
@@ -45,7 +33,7 @@ class _Kept:
 class QueueReader:
     """Reads queues for all pools."""
 
-    def __init__(self, api: port.Api, time: clock.Clock, kinds_of_queues: Queues) -> None:
+    def __init__(self, api: port.Api, time: clock.Clock, kinds_of_queues: queues.Queues) -> None:
         self._api = api
         self._time = time
         self._queues = kinds_of_queues

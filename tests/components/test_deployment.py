@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.api import permissions, version
+from autoscaler.api import controllers, version
 from autoscaler.api.queue_access import QueueAccess
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.scaling import Expander, PriceList
@@ -56,8 +56,8 @@ def started(**autoscaler: Any) -> runtime_settings.Settings:
         source = variable.get("valueFrom")
         environment[variable["name"]] = fields[source["fieldRef"]["fieldPath"]] if source else variable["value"]
     parser = argparse.ArgumentParser()
-    runtime_settings.add_arguments(parser, permissions.CONTROLLERS)
-    return runtime_settings.read(parser.parse_args([]), permissions.CONTROLLERS, environment)
+    runtime_settings.add_arguments(parser, tuple(controllers.CONTROLLERS))
+    return runtime_settings.read(parser.parse_args([]), tuple(controllers.CONTROLLERS), environment)
 
 
 def test_the_process_understands_what_its_deployment_tells_it() -> None:
@@ -67,7 +67,7 @@ def test_the_process_understands_what_its_deployment_tells_it() -> None:
     assert (got.cluster, got.interruption_queue) == (places.CLUSTER, QUEUE)
     assert (got.api_servers, got.allow_loopback_queues) == ((API_SERVER,), False)
     assert (got.aws_endpoint, got.aws_region) == (None, places.place().region)
-    assert got.controllers == permissions.CONTROLLERS
+    assert got.controllers == tuple(controllers.CONTROLLERS)
     assert isinstance(got.origin, credentials.InCluster)
     assert str(got.origin.directory) == deployment.TOKEN_DIRECTORY
 
@@ -114,7 +114,7 @@ def test_the_classes_handled_are_those_of_the_config(fields: dict[str, Any], wan
 
 @pytest.mark.accept("G14")
 def test_the_capacity_controller_is_off_where_the_upstream_autoscaler_scales() -> None:
-    want = tuple(name for name in permissions.CONTROLLERS if name != "capacity")
+    want = tuple(name for name in tuple(controllers.CONTROLLERS) if name != "capacity")
     assert started(nodeScaler="cluster-autoscaler").controllers == want
     assert deployment.controllers(accesses.config(autoscaler={"nodeScaler": "cluster-autoscaler"}).autoscaler) == want
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.api import permissions
+from autoscaler.api import controllers as registry
 from components import policies
 from components.place import Place
 
@@ -29,7 +29,7 @@ BOUNDS = policies.RuntimeBounds(interruption_queue_arn=QUEUE, worker_queue_arns=
 
 def runtime(
     place: Place = PLACE,
-    controllers: tuple[str, ...] = permissions.CONTROLLERS,
+    controllers: tuple[str, ...] = tuple(registry.CONTROLLERS),
     bounds: policies.RuntimeBounds = BOUNDS,
 ) -> policies.Document:
     return policies.runtime(place, controllers, bounds)
@@ -127,16 +127,16 @@ def test_scaling_is_bound_to_this_clusters_groups_in_this_account_and_region(doc
 
 
 @pytest.mark.accept("S6")
-@pytest.mark.parametrize("controllers", [(each,) for each in permissions.CONTROLLERS] + [permissions.CONTROLLERS])
+@pytest.mark.parametrize("controllers", [(each,) for each in registry.CONTROLLERS] + [tuple(registry.CONTROLLERS)])
 def test_the_runtime_gets_the_actions_of_its_controllers_and_no_other(controllers: tuple[str, ...]) -> None:
-    want = {action for rule in permissions.aws_rules(controllers) for action in rule.actions}
+    want = {action for rule in registry.aws_rules(controllers) for action in rule.actions}
     document = policies.runtime(PLACE, controllers, BOUNDS)
     found = {action for each in statements(document) for action in each["Action"]}
     assert found == want
 
 
 def test_a_runtime_without_need_of_aws_gets_no_statement() -> None:
-    assert not list(statements(policies.runtime(PLACE, ["admission", "machines"], BOUNDS)))
+    assert not list(statements(policies.runtime(PLACE, [], BOUNDS)))
     assert not list(statements(policies.runtime(PLACE, ["workers"], policies.RuntimeBounds())))
 
 
@@ -248,7 +248,7 @@ def test_managed_policies_are_awss_own(managed: policies.Managed) -> None:
     assert managed in {*policies.NODE, *policies.IMAGE_BUILD} or managed.name in {"EKS_CLUSTER", "EKS_CNI", "EBS_CSI"}
 
 
-@given(st.permutations(permissions.CONTROLLERS), st.permutations(RULES))
+@given(st.permutations(list(registry.CONTROLLERS)), st.permutations(RULES))
 def test_documents_do_not_depend_on_order(controllers: list[str], rules: list[str]) -> None:
     assert json.dumps(runtime(controllers=tuple(controllers))) == json.dumps(RIGHTS["runtime"])
     queue = policies.interruption_queue(queue_arn=QUEUE, rule_arns=rules)

@@ -2,32 +2,38 @@
 
 import itertools
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.api import permissions, resources
-from autoscaler.api.permissions import Where
+from autoscaler.api import controllers as registry
+from autoscaler.api import resources
+from autoscaler.api.permissions import Where, WorkerScope
 from components import rbac
 
 SETS = [
     chosen
-    for size in range(len(permissions.CONTROLLERS) + 1)
-    for chosen in itertools.combinations(permissions.CONTROLLERS, size)
+    for size in range(len(registry.CONTROLLERS) + 1)
+    for chosen in itertools.combinations(registry.CONTROLLERS, size)
 ]
 CLASSES = (None, "heavy")
 Right = tuple[str, str, str, str]
 
 
 def made_roles(
-    controllers: Iterable[str] = permissions.CONTROLLERS,
+    controllers: Iterable[str] = registry.CONTROLLERS,
     *,
     everywhere: bool = False,
     classes: tuple[str | None, ...] = CLASSES,
 ) -> rbac.RuntimeRoles:
-    return rbac.runtime_roles(controllers, workers_everywhere=everywhere, classes=classes)
+    return rbac.runtime_roles(controllers, scope=scope_of(everywhere=everywhere), classes=classes)
+
+
+def scope_of(*, everywhere: bool) -> WorkerScope:
+    return WorkerScope.CLUSTER if everywhere else WorkerScope.NAMESPACE
 
 
 def rights(rules: Iterable[rbac.Rule]) -> list[Right]:
@@ -50,10 +56,10 @@ def places(roles: rbac.RuntimeRoles) -> dict[Where, tuple[rbac.Rule, ...]]:
     }
 
 
-def asked(controllers: Iterable[str], where: Iterable[Where]) -> set[Right]:
+def asked(controllers: Iterable[str], where: Iterable[Where], *, everywhere: bool) -> set[Right]:
     return {
         (rule.group, resource, verb, name)
-        for rule in permissions.kube_rules(controllers, classes=CLASSES)
+        for rule in registry.kube_rules(controllers, scope=scope_of(everywhere=everywhere), classes=CLASSES)
         if rule.where in where
         for resource in rule.resources
         for verb in rule.verbs
@@ -69,13 +75,14 @@ def test_a_role_grants_what_the_table_says_and_nothing_else(
     everywhere: bool,  # noqa: FBT001
 ) -> None:
     made = places(made_roles(controllers, everywhere=everywhere))
-    in_cluster = asked(controllers, {Where.CLUSTER} | ({Where.WORKER_SCOPE} if everywhere else set()))
-    in_own = asked(controllers, {Where.OWN_NAMESPACE} | (set() if everywhere else {Where.WORKER_SCOPE}))
+    of = partial(asked, controllers, everywhere=everywhere)
+    in_cluster = of({Where.CLUSTER} | ({Where.WORKER_SCOPE} if everywhere else set()))
+    in_own = of({Where.OWN_NAMESPACE} | (set() if everywhere else {Where.WORKER_SCOPE, Where.WORKER_LEASES}))
     assert set(rights(made[Where.CLUSTER])) == in_cluster
     assert set(rights(made[Where.OWN_NAMESPACE])) == in_own - in_cluster
-    assert set(rights(made[Where.SECRET_NAMESPACES])) == asked(controllers, {Where.SECRET_NAMESPACES})
-    assert set(rights(made[Where.KUBE_SYSTEM])) == asked(
-        controllers, {Where.KUBE_SYSTEM} | ({Where.WORKER_LEASES} if everywhere else set())
+    assert set(rights(made[Where.SECRET_NAMESPACES])) == of({Where.SECRET_NAMESPACES})
+    assert set(rights(made[Where.KUBE_SYSTEM])) == of(
+        {Where.KUBE_SYSTEM} | ({Where.WORKER_LEASES} if everywhere else set())
     )
 
 
@@ -91,7 +98,7 @@ def test_no_role_holds_a_wildcard_or_says_a_thing_twice(everywhere: bool) -> Non
         assert len(granted) == len(set(granted))
 
 
-@given(st.permutations(permissions.CONTROLLERS))
+@given(st.permutations(list(registry.CONTROLLERS)))
 def test_the_order_of_controllers_does_not_matter(controllers: list[str]) -> None:
     assert made_roles(controllers) == made_roles()
 
@@ -102,8 +109,7 @@ def test_rules_are_few_sorted_and_as_kubernetes_writes_them() -> None:
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
         {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list"]},
     )
-    want = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "get", "patch"]}
-    assert roles.own_namespace == (want,)
+    assert roles.own_namespace == ()  # nobody leads, so there is no Lease
     assert roles.secret_namespaces == ()
     assert roles.kube_system == ()
 
@@ -135,13 +141,23 @@ def test_operators_of_the_whole_cluster_meet_on_leases_of_their_classes_alone() 
     assert set(rights(roles.kube_system)) == {
         (group, "leases", "create", ""),
         (group, "leases", "get", ""),  # whether operators of other classes live
+        (group, "leases", "get", "sluice-workers.heavy"),
         (group, "leases", "patch", "sluice-workers.heavy"),
     }
     assert not [right for right in rights(roles.cluster) if right[1] == "leases"]
 
 
 def test_an_operator_of_one_namespace_has_no_rights_in_kubernetes_own() -> None:
-    assert made_roles(["workers"]).kube_system == ()
+    roles = made_roles(["workers"], classes=("heavy",))
+    assert roles.kube_system == ()
+    leases = {right for right in rights(roles.own_namespace) if right[1] == "leases"}
+    group = "coordination.k8s.io"
+    assert leases == {
+        (group, "leases", "create", ""),
+        (group, "leases", "get", ""),
+        (group, "leases", "get", "sluice-workers.heavy"),
+        (group, "leases", "patch", "sluice-workers.heavy"),
+    }
 
 
 def test_whoever_views_a_namespace_sees_all_kinds_and_changes_none() -> None:

@@ -11,6 +11,7 @@ import pulumi_kubernetes as k8s
 import pytest
 from pydantic import BaseModel
 
+from autoscaler.api.permissions import WorkerScope
 from components import cluster, custom_resources, rbac, runtime
 from components.config.autoscaler import Autoscaler
 from components.config.clusters import Cluster
@@ -119,7 +120,7 @@ CHART: list[tuple[str, dict[str, Any], Callable[[monitor.World], Any], Any]] = [
     ("scope", {"scope": "cluster"}, lambda w: variables(w)["SLUICE_SCOPE"], "cluster"),
     ("identity", {"identity": "prod-us"}, lambda w: variables(w)["SLUICE_IDENTITY"], "prod-us"),
     ("observe", {"observe": True}, lambda w: variables(w)["SLUICE_OBSERVE"], "true"),
-    ("nodeScaler", {"nodeScaler": "cluster-autoscaler"}, lambda w: variables(w)["SLUICE_CONTROLLERS"], "*,-capacity"),
+    ("nodeScaler", {"nodeScaler": "cluster-autoscaler"}, lambda w: variables(w)["SLUICE_CONTROLLERS"], "workers"),
     ("namespace", {"namespace": "ops"}, lambda w: w.one(":Deployment").inputs["metadata"]["namespace"], "ops"),
     ("replicas", {"replicas": 5}, lambda w: w.one(":Deployment").inputs["spec"]["replicas"], 5),
     (
@@ -328,9 +329,7 @@ def test_a_namespace_that_the_stack_does_not_know_is_not_waited_for() -> None:
 def test_worker_pools_are_handled_in_the_namespace_by_a_role_or_everywhere_by_a_cluster_role(scope: str) -> None:
     chosen = config(scope=scope)
     world = run(chosen)
-    want = rbac.runtime_roles(
-        ("workers", "admission", "machines", "capacity"), workers_everywhere=scope == "cluster", classes=[None]
-    )
+    want = rbac.runtime_roles(("workers", "capacity"), scope=WorkerScope(scope), classes=[None])
     assert world.one(":ClusterRole", "r").inputs["rules"] == list(want.cluster)
     assert world.one(":Role", "r.sluice-system/sluice").inputs["rules"] == list(want.own_namespace)
     assert world.one(":Role", "r.kube-system/sluice").inputs["rules"] == list(want.kube_system)

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from autoscaler.api import names, resources
+from autoscaler import control
+from autoscaler.api import resources
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import controller
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port
 from autoscaler.runtime import process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import SimulatedCloud
 from tests import builders
-from tests.scenarios import running
+from tests.scenarios import capacity_world, running
 from tests.scenarios.capacity_world import World
 
 Clouds = Mapping[str, SimulatedCloud]
@@ -47,13 +47,12 @@ def replica(
 ) -> contextlib.AbstractAsyncContextManager[process.Process]:
     """Run a replica that scales the world's nodes, and those of other accounts, until it dies."""
 
-    async def open_cloud(name: str, spec: object) -> cloud.Cloud:
-        del spec
+    async def open_cloud(context: control.ControllerContext, name: str, spec: object) -> cloud.Cloud:
+        del context, spec
         made = (others or {}).get(name, world.cloud).client()
         return cast("cloud.Cloud", MortalCloud(made, death)) if death is not None else made
 
-    build = partial(controller.Controller, open_cloud=open_cloud, open_news=world.cloud.interruptions)
-    made = {"capacity": process.Registration(lease=names.CLUSTER_LEASE, build=build)}
+    made = capacity_world.registrations(world, open_cloud)
     wrap = partial(MortalApi, death=death) if death is not None else None
     return running.replica(world.cluster, made, pod=pod, wrap=wrap)
 

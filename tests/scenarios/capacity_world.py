@@ -1,21 +1,21 @@
 """A simulated cluster on a simulated cloud: instances become nodes, and a replica that scales them."""
 
 import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from autoscaler import clock
-from autoscaler.api import keys, names, resources
+from autoscaler import clock, control
+from autoscaler.api import controllers, keys, resources
 from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
-from autoscaler.capacity import controller, model
-from autoscaler.capacity.snapshot import Ceilings
+from autoscaler.api.scaling import Scaling
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
-from autoscaler.cloud.prices import Prices
 from autoscaler.kube import kinds, port
-from autoscaler.runtime import process
+from autoscaler.runtime import process, registry
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import SimulatedCloud
 from autoscaler.simulation.cloud.client import SimulatedClient
@@ -188,26 +188,31 @@ def runtime(
     world: World,
     pod: str = "a",
     *,
-    ceilings: Ceilings | None = None,
-    prices: Prices | None = None,
-    policy: model.Policy | None = None,
+    scaling: Scaling | None = None,
     observe: bool = False,
 ) -> contextlib.AbstractAsyncContextManager[process.Process]:
     """Run a replica that scales the world's nodes; at the end it stops cleanly."""
-    build = partial(
-        controller.Controller,
-        open_cloud=partial(_open, world),
-        open_news=world.cloud.interruptions,
-        ceilings=ceilings,
-        prices=prices,
-        policy=policy,
-    )
-    made = {"capacity": process.Registration(lease=names.CLUSTER_LEASE, build=build)}
+    made = registrations(world, partial(_open, world), scaling)
     return running.replica(world.cluster, made, pod=pod, observe=observe)
 
 
-async def _open(world: World, name: str, spec: object) -> cloud.Cloud:
-    del spec
+def registrations(
+    world: World,
+    open_cloud: Callable[[control.ControllerContext, str, object], Awaitable[cloud.Cloud]],
+    scaling: Scaling | None = None,
+) -> dict[str, process.Registration]:
+    """Put the controller together that scales the world's nodes, on these clouds."""
+    options = replace(
+        running.NOTHING_OUTSIDE,
+        open_cloud=open_cloud,
+        open_interruptions=world.cloud.interruptions,
+        scaling=scaling or Scaling(),
+    )
+    return registry.registrations([controllers.CAPACITY], options)
+
+
+async def _open(world: World, context: control.ControllerContext, name: str, spec: object) -> cloud.Cloud:
+    del context, spec
     world.clients[name] = world.cloud.client()
     return world.clients[name]
 

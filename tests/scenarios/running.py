@@ -4,13 +4,29 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 
+from autoscaler import control
+from autoscaler.cloud import port as cloud
 from autoscaler.kube import election, port
-from autoscaler.runtime import leadership, planning, process
+from autoscaler.options import Options
+from autoscaler.queues import port as queues
+from autoscaler.runtime import leadership, planning, process, registry
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 
 NAMESPACE = "default"
 Wrap = Callable[[port.Api], port.Api]
+
+
+def _no_queues(context: control.ControllerContext) -> queues.Queues:
+    raise AssertionError(f"{context.identity} asks for queues: the world of this test has none")
+
+
+async def _no_cloud(context: control.ControllerContext, name: str, spec: object) -> cloud.Cloud:
+    raise AssertionError(f"{context.identity} asks for {name}, {spec}: the world of this test has no cloud")
+
+
+NOTHING_OUTSIDE = Options(open_queues=_no_queues, open_cloud=_no_cloud)
+"""A world without anything beside the cluster; `dataclasses.replace` adds what a test has."""
 
 
 @contextlib.asynccontextmanager
@@ -27,7 +43,13 @@ async def replica(
     plain, time = cluster.client(pod), virtual_time.clock()
     api: port.Api = wrap(plain) if wrap else plain
     holder = leadership.holder_of(identity, pod, "0")
-    make = leadership.elector_maker(time, namespace=NAMESPACE, identity=holder, terms=election.Terms())
+    make = leadership.elector_maker(
+        time,
+        namespace=NAMESPACE,
+        identity=holder,
+        terms=election.Terms(),
+        elsewhere=registry.lease_namespaces(registrations),
+    )
     around = process.Surroundings(
         api=api,
         clock=time,

@@ -3,16 +3,16 @@
 import asyncio
 import contextlib
 from collections import Counter
-from functools import partial
 
 import pytest
 
-from autoscaler import clock
-from autoscaler.api import keys, names, resources
+from autoscaler import clock, control
+from autoscaler.api import keys, resources
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import controller, decide, placement
+from autoscaler.api.scaling import Scaling
+from autoscaler.capacity import decide, placement
 from autoscaler.capacity.model import Placement, Policy, Situation
-from autoscaler.capacity.snapshot import Ceilings, Snapshot
+from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, objects, port
 from autoscaler.runtime import process
@@ -22,7 +22,7 @@ from autoscaler.simulation.cloud.model import Obstacle
 from tests import builders
 from tests.autoscaler.capacity import seen
 from tests.autoscaler.kube.cluster import simulated
-from tests.scenarios import running
+from tests.scenarios import capacity_world, running
 from tests.scenarios.capacity_replicas import add_account
 from tests.scenarios.capacity_services import Service
 from tests.scenarios.capacity_world import NAMESPACE, World, runtime
@@ -281,15 +281,13 @@ def replica_of(
 ) -> contextlib.AbstractAsyncContextManager[process.Process]:
     """Run a replica for which some accounts cannot be opened at times."""
 
-    async def open_cloud(name: str, spec: object) -> cloud.Cloud:
-        del spec
+    async def open_cloud(context: control.ControllerContext, name: str, spec: object) -> cloud.Cloud:
+        del context, spec
         if name in locked:
             raise cloud.CloudError(cloud.Reason.DENIED, f"there is no Secret for {name}")
         return others.get(name, world.cloud).client()
 
-    build = partial(controller.Controller, open_cloud=open_cloud, open_news=world.cloud.interruptions)
-    made = {"capacity": process.Registration(lease=names.CLUSTER_LEASE, build=build)}
-    return running.replica(world.cluster, made)
+    return running.replica(world.cluster, capacity_world.registrations(world, open_cloud))
 
 
 # Storms
@@ -340,7 +338,7 @@ async def test_an_hour_in_which_nothing_happens_takes_hardly_a_write() -> None:
 async def test_a_clock_that_is_set_back_does_not_hold_up_launches() -> None:
     world = Hostile()
     world.add_pool()
-    async with runtime(world, ceilings=Ceilings(launches_per_minute=3)):
+    async with runtime(world, scaling=Scaling(launches_per_minute=3)):
         await asyncio.sleep(5)
         for number in range(3):
             world.add_pod(f"p-{number}", cpu="3")

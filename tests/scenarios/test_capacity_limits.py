@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from autoscaler.api import keys, resources
-from autoscaler.capacity.snapshot import Ceilings
+from autoscaler.api.scaling import Scaling
 from autoscaler.kube import kinds
 from tests import builders
 from tests.autoscaler.kube.cluster import simulated
@@ -20,7 +20,7 @@ async def test_limits_hold_and_each_is_named() -> None:
     world = World()
     world.add_pool(limits__maxActiveInstances=2)
     world.add_pool("off", enabled=False)
-    async with runtime(world, ceilings=Ceilings(nodes=50)):
+    async with runtime(world, scaling=Scaling(nodes=50)):
         await asyncio.sleep(5)
         for number in range(30):
             world.add_pod(f"p-{number}")
@@ -37,7 +37,7 @@ async def test_limits_hold_and_each_is_named() -> None:
 async def test_the_clusters_ceilings_hold() -> None:
     world = World()
     world.add_pool()
-    async with runtime(world, ceilings=Ceilings(cpu_millis=12_000)):
+    async with runtime(world, scaling=Scaling(cores=12)):
         await asyncio.sleep(5)
         for number in range(30):
             world.add_pod(f"p-{number}")

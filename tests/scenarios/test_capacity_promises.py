@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.api import keys, resources
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity.snapshot import Ceilings
+from autoscaler.api.scaling import Scaling
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation.cloud import faults
@@ -245,14 +245,14 @@ async def test_a_gpu_that_never_appears_is_not_waited_for_for_ever() -> None:
 @pytest.mark.accept("G24")
 @simulated
 async def test_every_ceiling_of_the_cluster_holds_and_is_named() -> None:
-    for ceilings, want, why in (
-        (Ceilings(nodes=2), 2, "the cluster's 2 nodes"),
-        (Ceilings(cpu_millis=13_000), 3, "the cluster's 13 cores"),
-        (Ceilings(launches_per_minute=4), 4, "4 launches a minute"),
+    for scaling, want, why in (
+        (Scaling(nodes=2), 2, "the cluster's 2 nodes"),
+        (Scaling(cores=13), 3, "the cluster's 13 cores"),
+        (Scaling(launches_per_minute=4), 4, "4 launches a minute"),
     ):
         world = World()
         world.add_pool()
-        async with runtime(world, ceilings=ceilings):
+        async with runtime(world, scaling=scaling):
             await asyncio.sleep(5)
             for number in range(9):
                 world.add_pod(f"p-{number}", cpu="3")
@@ -266,7 +266,7 @@ async def test_every_ceiling_of_the_cluster_holds_and_is_named() -> None:
 async def test_launches_go_on_with_the_next_minute() -> None:
     world = World()
     world.add_pool()
-    async with runtime(world, ceilings=Ceilings(launches_per_minute=4)):
+    async with runtime(world, scaling=Scaling(launches_per_minute=4)):
         await asyncio.sleep(5)
         for number in range(9):
             world.add_pod(f"p-{number}", cpu="3")

@@ -8,8 +8,8 @@ import pytest
 import structlog
 
 from autoscaler.api import keys, resources
+from autoscaler.api.scaling import Scaling
 from autoscaler.capacity import marks
-from autoscaler.capacity.snapshot import Ceilings
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
@@ -288,7 +288,7 @@ async def test_a_ceiling_that_holds_it_back_is_told_and_nothing_is_drained() -> 
     world = World()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
     service = Service(world, "web")
-    async with runtime(world, ceilings=Ceilings(nodes=2)):
+    async with runtime(world, scaling=Scaling(nodes=2)):
         service.start(2)
         await asyncio.sleep(120)
         before = service.running()
@@ -299,7 +299,7 @@ async def test_a_ceiling_that_holds_it_back_is_told_and_nothing_is_drained() -> 
             "Outdated",
             "2 of 2 instances are of an older launch template; held by: the cluster's 2 nodes",
         )
-    async with runtime(world, "b", ceilings=Ceilings(nodes=3)):
+    async with runtime(world, "b", scaling=Scaling(nodes=3)):
         await asyncio.sleep(900)
         assert old(world) == set()
         assert conditions(world)["UpToDate"] == ("UpToDate", "")

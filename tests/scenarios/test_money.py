@@ -2,14 +2,14 @@
 
 import asyncio
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from autoscaler.api import resources
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import Expander
-from autoscaler.capacity import model
+from autoscaler.api.scaling import EXPANDERS, Expander, PriceList, Scaling
 from autoscaler.cloud.prices import MICROS, Prices
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
@@ -22,9 +22,10 @@ OD, SPOT = CapacityType.ON_DEMAND, CapacityType.SPOT
 HOUR = 3600
 
 
-def priced(**hourly: float) -> Prices:
-    """Prices of on-demand instances; `m5_xlarge` stands for m5.xlarge."""
-    return Prices(hourly_micros={(name.replace("_", "."), OD): int(price * MICROS) for name, price in hourly.items()})
+def priced(*expanders: Expander, **hourly: float) -> Scaling:
+    """Scale by prices of on-demand instances; `m5_xlarge` stands for m5.xlarge."""
+    listed = {name.replace("_", "."): {OD: Decimal(str(price))} for name, price in hourly.items()}
+    return Scaling(expanders=expanders or EXPANDERS, prices=PriceList(hourly=listed))
 
 
 def pool(world: World, name: str = "workers") -> dict[str, Any]:
@@ -41,8 +42,8 @@ def standing(world: World) -> dict[str, str]:
 async def test_a_limit_of_money_stops_launches_spares_work_and_lets_idle_instances_go() -> None:
     world = World()
     world.add_pool(limits__maxIdleSeconds=10 * HOUR, limits__targetMaxCostPerMonth=8)
-    prices = priced(m5_xlarge=1)
-    async with runtime(world, prices=prices):
+    scaling = priced(m5_xlarge=1)
+    async with runtime(world, scaling=scaling):
         for number in range(3):
             world.add_pod(f"works-{number}", cpu="3")
         await asyncio.sleep(120)
@@ -62,7 +63,7 @@ async def test_a_limit_of_money_stops_launches_spares_work_and_lets_idle_instanc
         assert world.bound() == {name: node for name, node in working.items() if name != "works-2"}
         assert "PoolCostPerMonth 8.00 of pool workers" in world.events("NotTriggerScaleUp")[-1]["message"]
         assert len(world.cloud.instances) == 3
-        told = float(pool(world)["status"]["costThisMonth"])
+        told, prices = float(pool(world)["status"]["costThisMonth"]), Prices.of(scaling.prices)
         billed = ledger.cost_micros(world.cloud.instances.values(), prices, world.cloud.clock.now()) / MICROS
         assert abs(told - billed) < 0.2  # the status is written once a minute
 
@@ -72,7 +73,7 @@ def test_a_new_month_has_its_money_anew() -> None:
     async def evening() -> None:
         world = World()
         world.add_pool(limits__maxIdleSeconds=300, limits__targetMaxCostPerMonth=4)
-        async with runtime(world, prices=priced(m5_xlarge=1)):
+        async with runtime(world, scaling=priced(m5_xlarge=1)):
             for number in range(4):
                 world.add_pod(f"early-{number}", cpu="3")
             await asyncio.sleep(HOUR)
@@ -98,13 +99,13 @@ def test_a_new_month_has_its_money_anew() -> None:
 @simulated
 async def test_the_cheaper_of_two_types_that_fit_is_chosen_and_the_fuller_one_without_prices() -> None:
     small, large = "m5.xlarge", "m5.2xlarge"  # of the same make, so that the larger one can be made the cheaper
-    for policy, want in (
-        (model.Policy(expanders=(Expander.PRICE, Expander.LEAST_WASTE, Expander.BALANCED)), large),
-        (model.Policy(), small),
+    for expanders, want in (
+        ((Expander.PRICE, Expander.LEAST_WASTE, Expander.BALANCED), large),
+        (EXPANDERS, small),
     ):
         world = World()
         world.add_pool(types=(small, large))
-        async with runtime(world, prices=priced(m5_xlarge=0.21, m5_2xlarge=0.2), policy=policy):
+        async with runtime(world, scaling=priced(*expanders, m5_xlarge=0.21, m5_2xlarge=0.2)):
             world.add_pod("one", cpu="3")
             await asyncio.sleep(120)
             assert [instance.key.instance_type for instance in world.cloud.instances.values()] == [want]
@@ -115,7 +116,7 @@ async def test_the_cheaper_of_two_types_that_fit_is_chosen_and_the_fuller_one_wi
 async def test_what_has_no_price_is_not_started_under_a_limit_of_money_and_says_so() -> None:
     world = World()
     world.add_pool(types=("m5.xlarge", "m5.2xlarge"), limits__targetMaxCostPerMonth=100)
-    async with runtime(world, prices=priced(m5_2xlarge=0.4)):
+    async with runtime(world, scaling=priced(m5_2xlarge=0.4)):
         world.add_pod("one", cpu="3")
         world.add_pod("huge", cpu="60")
         await asyncio.sleep(120)
@@ -146,7 +147,7 @@ async def test_a_budget_of_money_is_warned_about_at_80_percent_in_condition_even
     world.add_pool(
         limits__maxIdleSeconds=300, limits__targetMaxCostPerMonth=100, limits__targetMaxSecondsPerMonth=10**7
     )
-    async with runtime(world, prices=priced(m5_xlarge=30)) as running:
+    async with runtime(world, scaling=priced(m5_xlarge=30)) as running:
         world.add_pod("one", cpu="3")
         await asyncio.sleep(2.6 * HOUR)
         assert standing(world)["WithinBudget"] == "WithinBudget"

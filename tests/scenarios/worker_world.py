@@ -5,23 +5,23 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from autoscaler.api import names, resources
+from autoscaler.api import controllers, resources
+from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.kube import kinds, port
 from autoscaler.queues import port as queues
-from autoscaler.runtime import process
+from autoscaler.runtime import process, registry
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.store import Change, Key
 from autoscaler.simulation.kubelet import Kubelets, Run
 from autoscaler.simulation.scheduler import Scheduler
-from autoscaler.workers import controller, pods
+from autoscaler.workers import pods
 from tests import builders
 from tests.scenarios import running
 
@@ -203,9 +203,9 @@ def runtime(  # noqa: PLR0913  # each test sets what matters
     wrap: running.Wrap | None = None,
 ) -> contextlib.AbstractAsyncContextManager[process.Process]:
     """Run a replica that handles one class, in the namespace of all tests; at the end it stops cleanly."""
-    namespace = None if everywhere else NAMESPACE
-    build = partial(controller.Controller, class_name=class_name, namespace=namespace, open_queues=lambda: world.lines)
-    made = {"workers": process.Registration(lease=names.worker_lease(class_name), build=build)}
+    scope = WorkerScope.CLUSTER if everywhere else WorkerScope.NAMESPACE
+    options = replace(running.NOTHING_OUTSIDE, open_queues=lambda _: world.lines, scope=scope)
+    made = registry.registrations([controllers.WORKERS], options, classes=[class_name])
     return running.replica(world.cluster, made, identity=identity, pod=pod, observe=observe, wrap=wrap)
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.api import permissions
+from autoscaler.api import controllers
+from autoscaler.api.permissions import WorkerScope
 from components import rbac
 from tests.e2e import replicas, waiting
 from tests.e2e.workers import conftest, ground, queue_servers
@@ -45,7 +46,7 @@ def remove_namespace(site: ground.Ground) -> None:
 
 def account(site: ground.Ground, path: Path) -> Path:
     """Give a ServiceAccount of a namespace what the stack gives the runtime there, and write its kubeconfig."""
-    roles = rbac.runtime_roles([permissions.WORKERS], workers_everywhere=False, classes=[None])
+    roles = rbac.runtime_roles([controllers.WORKERS], scope=WorkerScope.NAMESPACE, classes=[None])
     name = f"{ACCOUNT}-{secrets.token_hex(4)}"
     subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": site.namespace}
     create, api = site.plane.api.create, f"/apis/{RBAC}/v1"

@@ -1,4 +1,4 @@
-"""The table of permissions: no wildcards, writes bound, and exactly what the engine's own calls need."""
+"""The registry: no wildcards, writes bound, Leases by name, and exactly what the engine's own calls need."""
 
 import asyncio
 import re
@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from autoscaler import control
-from autoscaler.api import permissions, resources, version
-from autoscaler.api.permissions import AwsResource, Where
+from autoscaler.api import controllers, permissions, resources, version
+from autoscaler.api.permissions import AwsResource, Where, WorkerScope
 from autoscaler.kube import election, events, kinds, objects, port
 from autoscaler.runtime import leadership, planning, process
 from autoscaler.simulation import virtual_time
@@ -18,8 +18,9 @@ from tests import builders
 from tests.autoscaler.kube.cluster import simulated
 
 NAMESPACE = "sluice"
-KUBE_RULES = [rule for rules in permissions.KUBE.values() for rule in rules]
-AWS_RULES = [rule for rules in permissions.AWS.values() for rule in rules]
+KUBE_RULES = controllers.kube_rules(controllers.CONTROLLERS, scope=WorkerScope.CLUSTER, classes=[None])
+AWS_RULES = controllers.aws_rules(controllers.CONTROLLERS)
+WORKERS, CAPACITY = controllers.CONTROLLERS["workers"], controllers.CONTROLLERS["capacity"]
 KUBE_VERBS = {"get", "list", "watch", "create", "patch", "delete"}
 
 
@@ -54,59 +55,61 @@ def test_kube_system_is_entered_by_name_only_but_for_new_leases() -> None:
     assert rules
     assert all(rule.resources == ("leases",) for rule in rules)
     assert all(rule.resource_names or rule.verbs == ("create",) for rule in rules)
-    assert all(rule.resource_names == ("sluice",) for rule in rules if "patch" in rule.verbs)
+    held = {name for rule in rules if "patch" in rule.verbs for name in rule.resource_names}
+    assert held == {"sluice", "sluice-workers"}
 
 
 def test_kinds_of_ours_are_named_as_they_are_served() -> None:
     served = {kind.definition.plural for kind in resources.KINDS}
     named = {name for rule in KUBE_RULES if rule.group == version.GROUP for name in rule.resources}
-    assert {name.partition("/")[0] for name in named} == served
+    assert {name.partition("/")[0] for name in named} <= served
     assert {name.partition("/")[2] for name in named} == {"", "status"}
-    assert "resourceflavors/status" not in named  # it has none
 
 
-def test_each_controller_adds_its_rules_to_the_engines() -> None:
-    assert permissions.kube_rules([], classes=[None]) == permissions.KUBE["engine"]
-    assert permissions.kube_rules(["capacity", "machines"], classes=[None]) == (
-        *permissions.KUBE["engine"],
-        *permissions.KUBE["machines"],
-        *permissions.KUBE["capacity"],
-    )
-    assert permissions.aws_rules(["workers"]) == permissions.AWS["workers"]
+def test_a_kind_without_a_status_has_none_to_be_written() -> None:
+    (rule,) = permissions.watching(Where.CLUSTER, resources.ResourceFlavor)
+    assert rule.resources == ("resourceflavors",)
 
 
-def test_a_controller_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="workerz are no controllers: there are workers, admission"):
-        permissions.kube_rules(["workerz"], classes=[None])
+def kube_rules(*asked: str, classes: Sequence[str | None] = (None,)) -> tuple[permissions.KubeRule, ...]:
+    return controllers.kube_rules(asked, scope=WorkerScope.NAMESPACE, classes=classes)
+
+
+def test_each_controller_adds_its_rules_and_those_of_its_lease_to_the_engines() -> None:
+    assert kube_rules() == controllers.ENGINE
+    workers = (*WORKERS.kube, *permissions.leading(Where.OWN_NAMESPACE, "sluice-workers"))
+    capacity = (*CAPACITY.kube, *permissions.leading(Where.KUBE_SYSTEM, "sluice"))
+    assert kube_rules("capacity", "workers") == (*controllers.ENGINE, *workers, *capacity)
+    assert controllers.aws_rules(["workers"]) == WORKERS.aws
+
+
+@pytest.mark.parametrize("name", ["workerz", "admission", "machines"])
+def test_a_controller_that_is_not_registered_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} are no controllers: there are workers, capacity"):
+        kube_rules(name)
 
 
 @pytest.mark.parametrize(
     ("classes", "want"),
     [
-        ((None,), ("sluice-workers",)),
-        (("heavy",), ("sluice-workers.heavy",)),
-        (("heavy", None), ("sluice-workers", "sluice-workers.heavy")),
+        ((None,), ["sluice-workers"]),
+        (("heavy",), ["sluice-workers.heavy"]),
+        ((None, "heavy"), ["sluice-workers", "sluice-workers.heavy"]),
     ],
 )
-def test_worker_leases_are_those_of_the_classes_and_no_others(
-    classes: tuple[str | None, ...], want: tuple[str, ...]
-) -> None:
-    rules = permissions.kube_rules(["workers"], classes=classes)
-    about = [rule for rule in rules if rule.where is Where.WORKER_LEASES]
-    assert [(rule.resources, rule.verbs, rule.resource_names) for rule in about] == [
-        (("leases",), ("create",), ()),  # Kubernetes cannot bind it
-        (("leases",), ("patch",), want),
-        (("leases",), ("get",), ()),  # whether operators of other classes live
-    ]
-    assert [rule for rule in rules if rule not in about] == [
-        *permissions.KUBE["engine"],
-        *(rule for rule in permissions.KUBE["workers"] if rule.where is not Where.WORKER_LEASES),
-    ]
+def test_worker_leases_are_those_of_the_classes_and_no_others(classes: tuple[str | None, ...], want: list[str]) -> None:
+    for scope, namespace in ((WorkerScope.NAMESPACE, None), (WorkerScope.CLUSTER, "kube-system")):
+        made = controllers.leases(WORKERS, scope=scope, classes=classes)
+        assert [(lease.name, lease.namespace) for lease in made] == [(name, namespace) for name in want]
+    rules = [rule for rule in kube_rules("workers", classes=classes) if "leases" in rule.resources]
+    assert {name for rule in rules if rule.verbs == ("get", "patch") for name in rule.resource_names} == set(want)
+    unbound = [rule.verbs for rule in rules if not rule.resource_names]
+    assert set(unbound) == {("create",), ("get",)}  # Kubernetes cannot bind that; whether operators of others live
 
 
 def test_without_classes_there_are_no_names_to_bind_leases_to() -> None:
     with pytest.raises(ValueError, match="no class of worker pools"):
-        permissions.kube_rules(["workers"], classes=[])
+        kube_rules("workers", classes=[])
 
 
 class Right(NamedTuple):
@@ -173,7 +176,7 @@ async def run_for(cluster: SimulatedCluster, seconds: float) -> set[Right]:
         namespace=NAMESPACE,
         identity="a",
     )
-    running = process.Process(around, {"workers": process.Registration(lease="workers", build=Teller)})
+    running = process.Process(around, {"workers": process.Registration(lease="sluice-workers", build=Teller)})
     task = asyncio.create_task(running.run())
     await asyncio.sleep(seconds)
     task.cancel()
@@ -210,10 +213,7 @@ async def cluster_with_an_unreadable_pool() -> SimulatedCluster:
 async def test_the_engine_is_granted_exactly_what_it_calls() -> None:
     cluster = await cluster_with_an_unreadable_pool()
     used = await run_for(cluster, 300) | await run_for(cluster, 300)  # the second finds what the first left
-    workers = [
-        rule
-        for rule in permissions.KUBE["workers"]
-        if rule.resources in {("events",), ("workerpools",), ("workerpools/status",)}
-    ]
+    told = [rule for rule in WORKERS.kube if rule.resources in {("events",), ("workerpools",), ("workerpools/status",)}]
     controllers_own = {Right(version.GROUP, "workerpools", verb, NAMESPACE) for verb in ("get", "patch")}
-    assert used == granted([*permissions.KUBE["engine"], *workers]) - controllers_own
+    leading = permissions.leading(Where.OWN_NAMESPACE, "sluice-workers")
+    assert used == granted([*controllers.ENGINE, *leading, *told]) - controllers_own

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 import pytest
 
 from autoscaler.api.resources.accounts import ProviderAccountSpec
-from autoscaler.capacity import account_clouds
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import port
+from autoscaler.runtime import account_clouds
 
 KEPT = ProviderAccountSpec.model_validate(
     {
