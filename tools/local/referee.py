@@ -33,6 +33,8 @@ class Referee:
         self.pace = pace or Pace()
         self.calls: collections.Counter[str] = collections.Counter()
         """How often each action was asked for."""
+        self.seen: set[str] = set()
+        """The actions that were asked for, as IAM names them: `autoscaling:SetDesiredCapacity`."""
         self.url = ""
         self._moto = moto_url.rstrip("/")
         self._started = threading.Event()
@@ -92,6 +94,7 @@ class Referee:
         body = await request.read()
         call = referee_wire.call_of(request.headers, body)
         self.calls[call.action] += 1
+        self.seen.add(f"{call.service}:{call.action}")
         trouble = self.orders.next(call.action)
         if trouble in referee_orders.REFUSALS:
             return _response(referee_wire.refusal(call.service, referee_orders.REFUSALS[trouble]))

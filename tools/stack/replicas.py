@@ -34,13 +34,13 @@ def is_runtime(found: Mapping[str, Any]) -> bool:
     return any(variable["name"] == MARK for variable in container.get("env", ()))
 
 
-def start(plane: Plane, found: Mapping[str, Any]) -> tuple[str, ...]:
-    """Start every replica anew and return where they answer, once all are ready."""
+def start(plane: Plane, found: Mapping[str, Any], *, aws_endpoint: str | None = None) -> tuple[str, ...]:
+    """Start every replica anew, with the plane's AWS or another, and return where they answer, once all are ready."""
     plane.stop_guests()
     name = found["metadata"]["name"]
     addresses = [f"127.0.0.1:{port}" for port in ports.free(found["spec"]["replicas"])]
     logs = {
-        address: _start_one(plane, found, pod_name=f"{name}-{number}", listen=address)
+        address: _start_one(plane, found, pod_name=f"{name}-{number}", listen=address, aws_endpoint=aws_endpoint)
         for number, address in enumerate(addresses)
     }
     for address, log in logs.items():
@@ -48,7 +48,7 @@ def start(plane: Plane, found: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"http://{address}" for address in addresses)
 
 
-def _start_one(plane: Plane, found: Mapping[str, Any], *, pod_name: str, listen: str) -> Path:
+def _start_one(plane: Plane, found: Mapping[str, Any], *, pod_name: str, listen: str, aws_endpoint: str | None) -> Path:
     host = hosting.Host(
         pod_name=pod_name,
         directory=_write_account(plane, found, pod_name),
@@ -58,7 +58,8 @@ def _start_one(plane: Plane, found: Mapping[str, Any], *, pod_name: str, listen:
     )
     command = hosting.command(found, host)
     # Its own token and nothing else: the administrator's kubeconfig must not be within its reach.
-    return plane.start_guest(pod_name, command.arguments, {**command.environment, "KUBECONFIG": ""})
+    account = {"KUBECONFIG": "", **({"AWS_ENDPOINT_URL": aws_endpoint} if aws_endpoint else {})}
+    return plane.start_guest(pod_name, command.arguments, {**command.environment, **account})
 
 
 def _write_account(plane: Plane, found: Mapping[str, Any], pod_name: str) -> Path:

@@ -1,0 +1,300 @@
+"""What the runtime may do is what it does: the rights of a stack against what the API server and AWS saw.
+
+The runtime is started with exactly the Deployment's command, variables and ServiceAccount, and lives through as much as
+it takes to need each of its rights once.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaler.api import keys, names, version
+from tests import builders
+from tests.e2e import rights, waiting
+from tests.e2e.engine import stacks
+from tests.e2e.workers import queue_servers
+from tools.engine.engine import Engine
+from tools.engine.layout import Surroundings
+from tools.local.components import Options
+from tools.local.plane import Plane
+from tools.local.referee import Referee
+from tools.stack import replicas
+
+STACK, KEY = "one", "native"
+HOME, ACCOUNT = "sluice-system", "sluice"
+TEAM = "team"
+POOL, ONCE = "workers", "once"
+PATIENCE_SECONDS = 90.0
+ROLE = "arn:aws:iam::210987654321:role/sluice"
+QUEUE = f"https://sqs.{stacks.REGION}.amazonaws.com/{stacks.ACCOUNT}/jobs"
+CUSTOM = f"/apis/{version.GROUP_VERSION}"
+WORKER_POOLS = f"{CUSTOM}/namespaces/{TEAM}/workerpools"
+PODS = f"/api/v1/namespaces/{TEAM}/pods"
+Object = dict[str, Any]
+
+UNSEEN = {
+    rights.Right("", version.GROUP, "instances", "get", ""),
+    # What a create finds there already, which the watch has not told yet:
+    # tests/autoscaler/kube/test_writer.py::test_a_create_whose_answer_was_lost_is_not_done_twice
+}
+"""Rights that are used when two things happen at once that no test can bring about."""
+UNSEEN_IN_AWS = {"sts:TagSession"}
+"""No call: AWS asks for it when a session of Pod Identity, which has tags, assumes the next role."""
+
+
+def cluster() -> Object:
+    """A new cluster of EKS, whose config names all that rights can be bound to."""
+    account: Object = {"provider": "aws", "region": stacks.REGION}
+    source = {"podTemplate": {"source": {"name": "worker"}, "containerName": "worker"}}
+    spec = {"poolCapacity": 1, "queue": {"interval": "00:00:01", "source": {"type": "sqs", "endpoint": QUEUE}}}
+    return stacks.eks(
+        nodePools={
+            "services": {**stacks.SERVICES, "zones": [f"{stacks.REGION}a"]},
+            POOL: {
+                "nodeType": "worker",
+                "instanceTypes": ["m5.large", "m5.xlarge"],
+                "zones": [f"{stacks.REGION}a"],
+                "maxPerGroup": 3,
+                "limits": {"maxIdleSeconds": 5},
+            },
+            ONCE: {
+                "nodeType": "worker",
+                "instanceTypes": ["m5.large"],
+                "zones": [f"{stacks.REGION}b"],
+                "maxPerGroup": 1,
+                "ephemeral": True,
+            },
+        },
+        namespaces={TEAM: {"existing": False}},
+        scopes={TEAM: {"namespaces": [TEAM], "pools": [{"name": POOL, "priority": 2}, {"name": ONCE, "priority": 1}]}},
+        providerAccounts={
+            "other": {**account, "roleArn": ROLE},
+            "keyed": {**account, "credentials": {"secretRef": {"namespace": TEAM, "name": "keys"}}},
+        },
+        workerPools={TEAM: {"jobs": {**spec, "workerSpec": {"idleTimeoutMinutes": 3, **source}}}},
+        autoscaler={
+            "scope": "cluster",
+            "replicas": 1,
+            "secretNamespaces": [TEAM],
+            "container": {
+                "image": stacks.IMAGE,
+                "env": [{"name": "SLUICE_ALLOW_LOOPBACK_QUEUES", "value": "true"}],
+            },
+        },
+    )
+
+
+class Story:
+    """One stack on one plane, and what people and AWS do to it."""
+
+    def __init__(self, plane: Plane, referee: Referee, queues: queue_servers.Queues) -> None:
+        self.api = plane.api
+        self.aws = stacks.Aws(plane=plane)
+        self.seen = referee.seen
+        """What was asked of AWS."""
+        self._plane = plane
+        self._referee = referee
+        self._queues = queues
+
+    def start(self) -> None:
+        """Start the runtime as its Deployment says; one that runs ends well before."""
+        replicas.start(self._plane, replicas.deployment(self._plane), aws_endpoint=self._referee.url)
+        path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{names.CLUSTER_LEASE}"
+        self.until(lambda: self.api.get(path)["spec"].get("holderIdentity"))
+
+    def until(self, check: Callable[[], object]) -> None:
+        waiting.eventually(check, within_seconds=PATIENCE_SECONDS)
+
+    def make(self, path: str, name: str, **body: Any) -> None:
+        self.api.create(path, {"metadata": {"name": name}, **body})
+
+    def worker_pods(self, pool: str) -> list[Object]:
+        found: list[Object] = self.api.get(PODS, {"labelSelector": f"{keys.WORKER_POOL}={pool}"})["items"]
+        return found
+
+    def nodes(self) -> list[Object]:
+        found: list[Object] = self.api.get("/api/v1/nodes", {"labelSelector": f"{keys.INSTANCE_POOL}={POOL}"})["items"]
+        return found
+
+    def told(self, name: str, count: int = 1) -> dict[str, int]:
+        """Return how often an object was told what, by reason."""
+        query = {"fieldSelector": f"involvedObject.name={name}"}
+        events = self.api.get("/api/v1/events", query)["items"]
+        return {event["reason"]: event["count"] for event in events if event["count"] >= count}
+
+    # The chapters
+
+    def prepare(self) -> None:
+        """Make what the pools refer to."""
+        for name, data in (("keys", {"accessKeyId": "AKIAKEYED", "secretAccessKey": "x"}), ("queue", {"ApiKey": "k"})):
+            self.make(f"/api/v1/namespaces/{TEAM}/secrets", name, stringData=data)
+        self.aws.client("sqs").create_queue(QueueName="jobs")
+        here = f"{self._referee.url}/{stacks.ACCOUNT}/jobs"  # the same queue, in the AWS of this machine
+        self.api.merge(f"{WORKER_POOLS}/jobs", {"spec": {"queue": {"source": {"endpoint": here}}}})
+        stranger = builders.resource("WorkerPool", name="stranger", workerPoolClassName="elsewhere")
+        stranger["metadata"]["namespace"] = TEAM
+        self.api.create(WORKER_POOLS, stranger)  # whose operator is looked for
+        container = {"name": "worker", "image": "worker:1", "resources": {"requests": {"cpu": "1500m"}}}
+        template = {
+            "metadata": {"labels": {"app": "worker"}, "annotations": {keys.SAME_ZONE: "true"}},  # behind the gate
+            "spec": {"containers": [container], "nodeSelector": {keys.INSTANCE_POOL: POOL}},
+        }
+        spec = {"replicas": 0, "selector": {"matchLabels": {"app": "worker"}}, "template": template}
+        self.make(f"/apis/apps/v1/namespaces/{TEAM}/deployments", "worker", spec=spec)
+
+    def grow(self) -> None:
+        """Two jobs become two workers, and these an instance: not of the type that fits best, which AWS has none of."""
+        self._referee.orders.withhold(zone=f"{stacks.REGION}a", instance_type="m5.large")
+        source = {"queue__source__endpoint": self._queues.fill("http", 2), "queue__source__secretName": "queue"}
+        pool = builders.resource("WorkerPool", name="http", poolCapacity=2, queue__interval="00:00:01", **source)
+        pool["metadata"]["namespace"] = TEAM
+        self.api.create(WORKER_POOLS, pool)
+        self.until(lambda: [pod for pod in self.worker_pods("http") if pod["status"]["phase"] == "Running"][1:])
+        self._queues.fill("http", 0)
+
+    def renew(self) -> None:
+        """The launch template of an instance is no longer that of its group."""
+        (group,) = [found for name, found in self.aws.groups().items() if POOL in name and found["Instances"]]
+        ec2, template = self.aws.client("ec2"), group["LaunchTemplate"]["LaunchTemplateId"]
+        kind = group["Instances"][0]["InstanceType"]
+        data = {"ImageId": "ami-0fedcba9876543210", "InstanceType": kind}
+        made = ec2.create_launch_template_version(LaunchTemplateId=template, LaunchTemplateData=data)
+        self.aws.client("autoscaling").update_auto_scaling_group(
+            AutoScalingGroupName=group["AutoScalingGroupName"],
+            LaunchTemplate={
+                "LaunchTemplateId": template,
+                "Version": str(made["LaunchTemplateVersion"]["VersionNumber"]),
+            },
+        )
+        self.until(lambda: "ec2:DescribeLaunchTemplateVersions" in self.seen)
+
+    def interrupt(self) -> None:
+        """AWS takes an instance away: its pods are asked to leave."""
+        (node, *_) = self.nodes()
+        instance = node["spec"]["providerID"].rpartition("/")[2]
+        event = {
+            "version": "0",
+            "id": secrets.token_hex(8),
+            "detail-type": "EC2 Spot Instance Interruption Warning",
+            "source": "aws.ec2",
+            "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "detail": {"instance-id": instance, "instance-action": "terminate"},
+        }
+        (url,) = [url for url in self.aws.queues() if "interruptions" in url]
+        self.aws.client("sqs").send_message(QueueUrl=url, MessageBody=json.dumps(event))
+        self.until(lambda: node["metadata"]["name"] not in {each["metadata"]["name"] for each in self.nodes()})
+
+    def reserve(self) -> None:
+        """A pod gets an instance to itself, which ends with it."""
+        container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}
+        spec = {"containers": [container], "nodeSelector": {keys.INSTANCE_POOL: ONCE}}
+        self.make(PODS, "alone", spec=spec)
+        self.until(lambda: self.api.get(f"{PODS}/alone")["status"].get("phase") == "Running")
+        self.api.request("DELETE", f"{PODS}/alone", {"gracePeriodSeconds": 0}).required()
+
+    def shrink(self) -> None:
+        """The pool is deleted, its workers go, and the instances that are idle go too."""
+        self.api.delete(f"{WORKER_POOLS}/http")
+        self.until(
+            lambda: self.api.request("GET", f"{WORKER_POOLS}/http").status == 404 and not self.worker_pods("http")
+        )
+        self.until(lambda: not self.nodes())
+
+    def orphan(self) -> None:
+        """A worker whose pool nobody has ever seen is let go."""
+        owner = {
+            "apiVersion": version.GROUP_VERSION,
+            "kind": "WorkerPool",
+            "name": "ghost",
+            "uid": secrets.token_hex(8),
+        }
+        metadata = {
+            "name": "ghost-abcde",
+            "labels": {keys.WORKER_POOL: "ghost"},
+            "finalizers": [keys.FINALIZER],
+            "ownerReferences": [{**owner, "controller": True}],
+        }
+        container = {"name": "worker", "image": "worker:1"}
+        spec = {"containers": [container], "nodeSelector": {"nowhere": "none"}}
+        self.api.create(PODS, {"metadata": metadata, "spec": spec})
+        self.api.delete(f"{PODS}/ghost-abcde")
+        self.until(lambda: self.api.request("GET", f"{PODS}/ghost-abcde").status == 404)
+
+    def stumble(self) -> None:
+        """The API server fails while a worker is made; the pool says so, and says so again."""
+        hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+        hook = {
+            "name": "broken.example.com",
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [rule],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": TEAM}},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        self.api.create(hooks, {"metadata": {"name": "broken"}, "webhooks": [hook]})
+        self.aws.client("sqs").send_message(QueueUrl=self._jobs(), MessageBody="a job")
+        self.until(lambda: self.told("jobs", count=2))
+        self.start()
+        reasons = self.told("jobs")
+        self.until(lambda: any(self.told("jobs")[reason] > count for reason, count in reasons.items()))
+        self.api.delete(f"{hooks}/broken")
+        self.until(lambda: self.worker_pods("jobs"))
+
+    def _jobs(self) -> str:
+        (url,) = [url for url in self.aws.queues() if url.endswith("/jobs")]
+        return url
+
+    def leave(self) -> None:
+        """The stack's drain object is deleted, as a `destroy` does first: the runtime leaves."""
+        self.api.delete(f"{WORKER_POOLS}/jobs")
+        self.until(lambda: not self.worker_pods("jobs"))  # work is waited for
+        path = f"/api/v1/namespaces/{HOME}/configmaps/{names.DRAIN_OBJECT}"
+        self.api.delete(path)
+        self.until(lambda: self.api.request("GET", path).status == 404)
+
+
+@pytest.fixture
+def plane(start_plane: Callable[[Options], Plane]) -> Plane:
+    return start_plane(Options(boot_seconds=0.5, audit=True))
+
+
+@pytest.fixture
+def story(plane: Plane, tmp_path: Path) -> Iterator[Story]:
+    """The stack, up."""
+    engine = Engine.open(tmp_path / "engine", Surroundings.of_plane(plane))
+    engine.write_stack(STACK, stacks.document({KEY: cluster()}))
+    engine.up(STACK)
+    with Referee.start(plane.aws_endpoint) as referee, queue_servers.Queues() as queues:
+        yield Story(plane, referee, queues)
+        plane.stop_guests()
+
+
+@pytest.mark.accept("S8")
+def test_the_runtime_has_every_right_that_it_uses_and_no_other(plane: Plane, story: Story) -> None:
+    story.prepare()
+    story.start()
+    story.grow()
+    story.orphan()
+    story.renew()
+    story.interrupt()
+    story.reserve()
+    story.shrink()
+    story.stumble()
+    story.leave()
+    plane.stop_guests()
+
+    made = rights.calls(plane.paths.audit_log, HOME, ACCOUNT)
+    have = rights.granted(plane, HOME, ACCOUNT)
+    assert made.forbidden == set()
+    assert rights.unused(have, made) == UNSEEN
+
+    iam = story.aws.client("iam")
+    may, did = rights.granted_actions(iam, ACCOUNT), rights.used_actions(story.seen)
+    assert did - may == set()
+    assert may - did == UNSEEN_IN_AWS
