@@ -14,8 +14,6 @@ from typing import Any
 import autoscaler
 from autoscaler.api.node_groups import NodeGroups
 from autoscaler.kube import kinds
-from autoscaler.rehearsal import play, trace, world
-from autoscaler.rehearsal.stack import Stack
 from autoscaler.runtime import controllers, settings
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
@@ -29,20 +27,20 @@ ROOMS = ("workers", "capacity", "toy")
 
 def main() -> None:
     """Print what there is to say."""
-    before = imported()
     said = {
         "copy": autoscaler.__file__,
         "known": settings.CONTROLLERS,
         "runtime": made_by(in_the_runtime),
-        "imported": sorted(imported() - before),
+        "imported": imported(),
         "simulation": made_by(in_the_simulation),
         "stack": stack(),
     }
     sys.stdout.write(f"{json.dumps(said)}\n")
 
 
-def imported() -> set[str]:
-    return {room for room in ROOMS if f"autoscaler.{room}" in sys.modules}
+def imported() -> list[str]:
+    """Name the rooms of controllers that were opened so far."""
+    return [room for room in ROOMS if f"autoscaler.{room}" in sys.modules]
 
 
 def made_by(ground: Callable[[], Ground]) -> list[str]:
@@ -77,6 +75,9 @@ async def in_the_runtime() -> AsyncGenerator[SimulatedCluster, None]:
 @asynccontextmanager
 async def in_the_simulation() -> AsyncGenerator[SimulatedCluster, None]:
     """Run as `simulate` does, on a stack with nothing in it."""
+    from autoscaler.rehearsal import play, trace, world  # noqa: PLC0415  # they import capacity's books
+    from autoscaler.rehearsal.stack import Stack  # noqa: PLC0415  # the same
+
     empty = Stack(groups=NodeGroups(cluster="toys", region="eu-west-1"), objects=())
     simulated = world.World(empty, trace.parse({"starts": "2026-06-30T06:00:00Z"}), virtual_time.clock())
     async with play._runtime(simulated, empty):

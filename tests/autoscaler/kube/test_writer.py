@@ -59,6 +59,9 @@ async def test_a_change_of_what_is_no_longer_so_is_a_conflict() -> None:
 @simulated
 async def test_a_create_whose_answer_was_lost_is_not_done_twice() -> None:
     async with bench() as b:
+        b.cluster.faults.watch_lag_seconds = 60
+        b.cluster.faults.cut_watches()
+        await asyncio.sleep(1)
         b.cluster.faults.add(faults.LoseAnswer(), POSTS)
         with pytest.raises(port.AlreadyExistsError):
             await b.writer.create(b.target, manifest("a"))
