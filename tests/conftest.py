@@ -8,9 +8,12 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tools import features
+
 TESTS = Path(__file__).parent
 TIERS = {"e2e": pytest.mark.real, "scenarios": pytest.mark.simulated}
 """The tier of each folder; all else is the unit tier. A contract test says for itself what it runs on."""
+PROMISED = features.read_promises(features.PROMISES.read_text(encoding="utf-8")).keys()
 
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=300, deadline=None, print_blob=True)
@@ -19,9 +22,21 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        _check_claims(item)
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in TIERS:
             item.add_marker(TIERS[folder])
+
+
+def _check_claims(item: pytest.Item) -> None:
+    """Refuse markers that `make features` could not read."""
+    for marker in item.iter_markers("accept"):
+        try:
+            claimed, _ = features.read_claim(marker)
+        except features.ClaimError as error:
+            raise pytest.UsageError(f"{item.nodeid}: {error}") from None
+        if unknown := set(claimed) - PROMISED:
+            raise pytest.UsageError(f"{item.nodeid} claims what docs/features.md does not list: {sorted(unknown)}")
 
 
 class _Wire:

@@ -217,7 +217,7 @@ def test_defaults_of_the_other_kinds_appear(api: Plane) -> None:
     assert workload["priority"] == 0
 
 
-@pytest.mark.accept("E2")
+@pytest.mark.accept("E2", part="a Workload of either kind of job is stored as it is")
 @pytest.mark.parametrize(
     "pod_sets",
     [

@@ -248,7 +248,7 @@ async def test_a_leader_that_is_cut_off_is_replaced_and_nothing_is_made_twice() 
     assert world.made["pool"] == 8 + 4 * 3
 
 
-@pytest.mark.accept("R1")
+@pytest.mark.accept("R1", part="worker pools, killed before and after each write, in simulation")
 def test_a_kill_at_any_write_ends_as_if_nobody_had_been_killed() -> None:
     """One scenario, killed just before and just after each of its writes; a second replica takes over."""
     want, writes = _story(at=0, after=False)

@@ -121,7 +121,7 @@ def told(site: ground.Ground) -> dict[str, Any]:
     }
 
 
-@pytest.mark.accept("R1")
+@pytest.mark.accept("R1", part="worker pools, 20 random kills at writes; no moto")
 @pytest.mark.usefixtures("node")
 def test_whenever_the_leader_is_killed_no_worker_is_made_twice_and_none_beyond_capacity(
     served: Plane,
