@@ -110,7 +110,8 @@ def test_definitions_stay_unless_the_config_says_that_they_may_go(retain: bool) 
     assert {one.retain_on_delete for one in made} == {retain}
 
 
-@pytest.mark.accept("W1", "W2", "S11")
+@pytest.mark.accept("W2", "S11")
+@pytest.mark.accept("W1", part="crds.installWorkerPool")
 def test_the_worker_pool_definition_can_be_left_to_somebody_else() -> None:
     made = define(install_worker_pool=False).of_type(DEFINITION)
     assert {one.inputs["spec"]["names"]["kind"] for one in made} == set(crds.names()) - {"WorkerPool"}

@@ -222,7 +222,7 @@ def test_only_the_port_is_open_to_others_and_everything_is_open_to_the_runtime()
     assert policy["ingress"] == [{"ports": [{"port": 8080, "protocol": "TCP"}]}]
 
 
-@pytest.mark.accept("W1")
+@pytest.mark.accept("W1", part="when the image is pulled, where the config does not say")
 @pytest.mark.parametrize(
     ("image", "want"),
     [

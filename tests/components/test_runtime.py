@@ -11,11 +11,12 @@ import pulumi_kubernetes as k8s
 import pytest
 from pydantic import BaseModel
 
+from autoscaler.api import crds
 from autoscaler.api.permissions import WorkerScope
 from components import cluster, custom_resources, rbac, runtime
 from components.config.autoscaler import Autoscaler
 from components.config.clusters import Cluster
-from tests.components import accesses, configs, monitor, places
+from tests.components import accesses, configs, monitor, places, test_program
 
 SECRET = base64.b64encode(b'{"auths": {"registry.example": {"auth": "very-secret"}}}').decode()
 QUEUE = "test-bench-interruptions"
@@ -107,8 +108,10 @@ CHART: list[tuple[str, dict[str, Any], Callable[[monitor.World], Any], Any]] = [
     (
         "imagePullSecrets.value",
         {"imagePullSecrets": [{"name": "theirs"}, {"name": "ours", "value": "pull"}]},
-        lambda w: [(one.inputs["metadata"]["name"], one.inputs["data"]) for one in w.of_type(":Secret")],
-        [("ours", {".dockerconfigjson": SECRET})],
+        lambda w: [
+            (one.inputs["metadata"]["name"], one.inputs["type"], one.inputs["data"]) for one in w.of_type(":Secret")
+        ],
+        [("ours", "kubernetes.io/dockerconfigjson", {".dockerconfigjson": SECRET})],
     ),
     ("className", {"className": "heavy"}, lambda w: variables(w)["SLUICE_CLASS_NAME"], "heavy"),
     (
@@ -215,11 +218,27 @@ CHART: list[tuple[str, dict[str, Any], Callable[[monitor.World], Any], Any]] = [
         {"name": "v", "mountPath": "/v"},
     ),
 ]
+OUTSIDE = {
+    "container": {"image": {"repository": "registry.example:5000/ours", "tag": "v7", "pullPolicy": "IfNotPresent"}},
+    "crds": {"installWorkerPool": False},
+}
+"""Values that act outside of the runtime's component or across it: the whole program is run with them."""
+WHOLE: list[tuple[str, Callable[[monitor.World], Any], Any]] = [
+    (
+        "container.image.repository",
+        lambda w: container(w)["image"].rpartition(":")[0],
+        "registry.example:5000/ours",
+    ),
+    ("container.image.tag", lambda w: container(w)["image"].rpartition(":")[2], "v7"),
+    ("container.image.pullPolicy", lambda w: container(w)["imagePullPolicy"], "IfNotPresent"),
+    (
+        "crds.installWorkerPool",
+        lambda w: {one.inputs["spec"]["names"]["kind"] for one in w.of_type(":CustomResourceDefinition")},
+        set(crds.names()) - {"WorkerPool"},
+    ),
+]
 ELSEWHERE = {
-    "crds.installWorkerPool",  # test_custom_resources.py
-    "container.image.repository",  # test_image.py, as are tag and digest
-    "container.image.tag",
-    "container.image.digest",
+    "container.image.digest",  # test_image.py
     "ceilings.nodes",
     "ceilings.cores",
     "ceilings.launchesPerMinute",
@@ -236,17 +255,33 @@ def labels(world: monitor.World) -> dict[str, str]:
 
 
 @pytest.mark.accept("W1")
-@pytest.mark.parametrize(("value", "given", "look", "want"), CHART, ids=[f"{row[0]}={row[3]}" for row in CHART])
+@pytest.mark.parametrize(
+    ("value", "given", "look", "want"),
+    [*CHART, *((value, OUTSIDE, look, want) for value, look, want in WHOLE)],
+    ids=[*(f"{row[0]}={row[3]}" for row in CHART), *(f"{row[0]} as a whole" for row in WHOLE)],
+)
 def test_every_chart_value_has_its_effect(
     value: str, given: dict[str, Any], look: Callable[[monitor.World], Any], want: object
 ) -> None:
-    assert look(run(config(**given))) == want, value
-    assert seen(default(), look) != want, f"{value} was so before"
+    make = whole if given is OUTSIDE else part
+    assert look(make(json.dumps(given))) == want, value
+    other = {"container": {"image": {"repository": "registry.example/other"}}} if given is OUTSIDE else {}
+    assert seen(make(json.dumps(other)), look) != want, f"{value} was so before"
 
 
 @functools.cache
-def default() -> monitor.World:
-    return run()
+def part(autoscaler: str) -> monitor.World:
+    """Make the runtime alone."""
+    return run(config(**json.loads(autoscaler)))
+
+
+@functools.cache
+def whole(autoscaler: str) -> monitor.World:
+    """Run the program, for a cluster that is there."""
+    sluice = configs.values(clusters={"bench": configs.existing(autoscaler=json.loads(autoscaler))})
+    return test_program.evaluate(
+        {"aws:region": configs.REGION, **{f"sluice:{key}": value for key, value in sluice.items()}}
+    )
 
 
 def seen(world: monitor.World, look: Callable[[monitor.World], Any]) -> object:
@@ -257,7 +292,8 @@ def seen(world: monitor.World, look: Callable[[monitor.World], Any]) -> object:
 
 
 def test_no_value_is_forgotten() -> None:
-    assert {row[0] for row in CHART if row[0] != "imagePullSecrets.value"} | ELSEWHERE == set(leaves(Autoscaler))
+    rows = {row[0] for row in (*CHART, *WHOLE)} - {"imagePullSecrets.value"}
+    assert rows | ELSEWHERE == set(leaves(Autoscaler))
 
 
 def leaves(model: type[BaseModel], path: str = "") -> Iterator[str]:
