@@ -130,7 +130,7 @@ async def test_workers_that_may_not_be_made_are_told_with_the_numbers_and_tried_
         assert world.condition("Ready")["status"] == "True"
 
 
-@pytest.mark.accept("W17")
+@pytest.mark.accept("W17", part="FailedCleanup")
 @simulated
 async def test_a_pool_whose_workers_cannot_be_removed_says_so_and_stays_until_they_can() -> None:
     world = World(job_seconds=7200)
