@@ -9,7 +9,8 @@ from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.worker_world import POOLS, World, runtime, smallest_gap
 
 
-@pytest.mark.accept("W10", "W17")
+@pytest.mark.accept("W10")
+@pytest.mark.accept("W17", part="Adopted and CreatedWorkers; the source is the identity")
 @simulated
 async def test_a_queue_becomes_workers_and_the_status_tells_of_it() -> None:
     world = World()
@@ -130,7 +131,8 @@ async def test_a_paused_pool_reads_its_queue_and_makes_nobody_and_goes_on_when_i
         assert len(world.pods()) == 11
 
 
-@pytest.mark.accept("W8", "W20")
+@pytest.mark.accept("W8")
+@pytest.mark.accept("W20", part="Shutdown")
 @simulated
 async def test_a_pool_that_is_shut_down_asks_nothing_and_loses_its_workers() -> None:
     world = World(job_seconds=3600)
@@ -155,7 +157,7 @@ async def test_a_pool_that_is_shut_down_asks_nothing_and_loses_its_workers() -> 
         assert len(world.pods()) == 9
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="deletion")
 @simulated
 async def test_a_deleted_pool_takes_its_workers_with_it() -> None:
     world = World(job_seconds=3600)
@@ -174,7 +176,7 @@ async def test_a_deleted_pool_takes_its_workers_with_it() -> None:
         assert len(world.line.asked_at) == asked
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="what was asked for while nobody was there")
 @pytest.mark.parametrize("wanted", ["deleted", "shut down"])
 def test_what_a_pool_was_told_while_nobody_was_there_is_done_when_somebody_is(wanted: str) -> None:
     @simulated
@@ -198,7 +200,7 @@ def test_what_a_pool_was_told_while_nobody_was_there_is_done_when_somebody_is(wa
     test()
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="a pool whose finalizer was taken off by hand")
 @simulated
 async def test_workers_of_a_pool_that_was_torn_away_do_not_hang() -> None:
     world = World(job_seconds=3600)
@@ -265,7 +267,7 @@ async def test_a_worker_that_somebody_deletes_goes_and_the_pool_goes_on() -> Non
         assert world.status()["runningWorkers"] == 2
 
 
-@pytest.mark.accept("W15")
+@pytest.mark.accept("W15", part="the template at creation time; editing the source leaves running workers alone")
 @simulated
 async def test_workers_follow_the_template_as_it_is_when_they_are_made() -> None:
     world = World(job_seconds=3600)

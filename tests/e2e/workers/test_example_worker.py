@@ -108,7 +108,8 @@ def test_the_queue_wants_its_key(queue: Queue) -> None:
         urllib.request.urlopen(f"{queue.url}/length", timeout=10)  # noqa: S310 - our own
 
 
-@pytest.mark.accept("W15", "W21")
+@pytest.mark.accept("W21")
+@pytest.mark.accept("W15", part="a worker finds in its variables for how long it may be idle")
 def test_jobs_become_workers_that_take_them_and_leave(site: ground.Ground, queue: Queue, tmp_path: Path) -> None:
     """The test is the kubelet: for each pod it runs the example with the pod's own variables, and reports its end."""
     site.make_secret("example-queue", ApiKey=KEY)
