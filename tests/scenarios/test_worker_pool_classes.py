@@ -19,7 +19,7 @@ def held(world: World, name: str = "pool") -> list[str]:
     return [each["kind"] for each in there if keys.FINALIZER in each["metadata"].get("finalizers", ())]
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="a pool that goes to a class that nobody handles")
 @simulated
 async def test_a_pool_that_goes_to_a_class_nobody_handles_is_let_go_and_says_so() -> None:
     world = World(job_seconds=7200)
@@ -46,7 +46,7 @@ async def test_a_pool_that_goes_to_a_class_nobody_handles_is_let_go_and_says_so(
         assert "WorkerPool" in held(world)
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="a pool whose operator is gone for good")
 @simulated
 async def test_a_pool_whose_operator_is_gone_for_good_can_be_deleted_with_its_workers() -> None:
     world = World(job_seconds=7200)

@@ -178,7 +178,7 @@ async def _story(story: str, status: int | None) -> Refusing:
     return made[0]
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="what was refused meanwhile")
 @pytest.mark.parametrize("story", [story for story, (_, _, after) in STORIES.items() if after is deleted])
 def test_a_pool_that_could_not_be_cleaned_up_is_once_nothing_is_refused_any_more(story: str) -> None:
     call, before, after = STORIES[story]
@@ -205,7 +205,7 @@ def test_a_pool_that_could_not_be_cleaned_up_is_once_nothing_is_refused_any_more
     assert virtual_time.run(play()) == (False, [])
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="a pool that somebody else holds")
 def test_a_deleted_pool_that_somebody_else_holds_costs_nothing() -> None:
     async def play() -> int:
         world, made = World(), list[Refusing]()

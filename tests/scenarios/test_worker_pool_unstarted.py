@@ -71,7 +71,7 @@ def _corrected(template: dict[str, object], trouble: str) -> None:
     play()
 
 
-@pytest.mark.accept("W24")
+@pytest.mark.accept("W24", part="a template that is corrected; trouble of init containers is told")
 @pytest.mark.parametrize(
     ("template", "trouble"), [(BAD_IMAGE, "ErrImagePull"), (BAD_INIT, "ErrImagePull"), (NOWHERE, "")]
 )
@@ -79,7 +79,7 @@ def test_workers_of_a_bad_template_are_replaced_when_it_is_corrected(template: d
     _corrected(template, trouble)
 
 
-@pytest.mark.accept("W24")
+@pytest.mark.accept("W24", part="startTimeoutMinutes")
 @simulated
 async def test_a_worker_with_a_node_that_does_not_start_in_time_is_replaced_with_backoff() -> None:
     world = Clinic(job_seconds=36_000)
@@ -97,7 +97,7 @@ async def test_a_worker_with_a_node_that_does_not_start_in_time_is_replaced_with
         assert any("startTimeoutMinutes" in event["message"] for event in world.events()["CleanUp"])
 
 
-@pytest.mark.accept("W24")
+@pytest.mark.accept("W24", part="workers that wait for a node keep their place")
 @simulated
 async def test_workers_that_wait_for_a_node_keep_their_turn_for_as_long_as_it_takes() -> None:
     world = Clinic(job_seconds=36_000)
@@ -109,7 +109,7 @@ async def test_workers_that_wait_for_a_node_keep_their_turn_for_as_long_as_it_ta
         assert (world.phases(), world.made["pool"]) == (["Pending"] * 3, 3)
 
 
-@pytest.mark.accept("W24", "W15")
+@pytest.mark.accept("W24", "W15", part="workers that run are left alone")
 @simulated
 async def test_workers_that_run_are_left_alone_when_the_template_changes() -> None:
     world = Clinic(job_seconds=36_000)

@@ -138,7 +138,7 @@ def test_of_failed_workers_that_are_kept_the_oldest_beyond_the_limit_go(limit: i
     assert set(removed(there, active(failed_limit=limit))) == set(ages)  # nobody asked to keep them
 
 
-@pytest.mark.accept("W24")
+@pytest.mark.accept("W24", part="which workers go, by template and time")
 @pytest.mark.parametrize(
     ("pod", "want"),
     [

@@ -114,6 +114,16 @@ class Ground:
 
         return waiting.eventually(told, within_seconds=30)
 
+    def wait_for_condition(self, name: str, kind: str, **want: str) -> None:
+        """Wait until a condition has these values."""
+
+        def told() -> bool:
+            condition = self.condition(name, kind)
+            assert condition | want == condition, f"{want} wanted, the condition is {condition}"
+            return True
+
+        waiting.eventually(told, within_seconds=30)
+
     def events(self, pool: str) -> list[Object]:
         query = {"fieldSelector": f"involvedObject.kind=WorkerPool,involvedObject.name={pool}"}
         return list(self.plane.api.get(f"/api/v1/namespaces/{self.namespace}/events", query)["items"])

@@ -79,7 +79,7 @@ def test_two_default_operators_of_the_cluster_meet_wherever_they_run(
 
 
 @pytest.mark.accept("W20")
-def test_what_was_asked_for_while_the_runtime_was_away_is_done_when_it_is_back(
+def test_pools_that_are_shut_down_or_deleted_leave_no_worker_behind_also_while_the_runtime_is_away(
     bare: Plane, start: conftest.Start, queues: queue_servers.Queues
 ) -> None:
     conftest.install(bare)
@@ -112,3 +112,10 @@ def test_what_was_asked_for_while_the_runtime_was_away_is_done_when_it_is_back(
     waiting.eventually(lambda: alone.is_gone("deleted"))
     alone.wait_for_status("shut", workers=0, pendingWorkers=0, currentCapacity=3)
     assert alone.names("kept") == kept
+
+    alone.change("kept", status="Shutdown")
+    alone.wait_for_workers("kept", 0)
+    alone.change("shut", status="Active")
+    alone.wait_for_workers("shut", 3)
+    alone.plane.kubectl("-n", "one", "delete", "--timeout=30s", "wp", "shut", "kept")  # waits until they are gone
+    assert not alone.workers("shut")

@@ -7,7 +7,7 @@ from tests.e2e import waiting
 from tests.e2e.workers import ground, queue_servers
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="deletion")
 @pytest.mark.usefixtures("node")
 def test_a_deleted_pool_takes_its_workers_along(site: ground.Ground, queues: queue_servers.Queues) -> None:
     site.make_source("runs", ground.running_pods("runs"))
@@ -20,7 +20,7 @@ def test_a_deleted_pool_takes_its_workers_along(site: ground.Ground, queues: que
     assert site.names("stays") == stays
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="deletion, and a pool of the same name after it")
 def test_a_pool_deleted_and_made_anew_has_new_workers(site: ground.Ground, queues: queue_servers.Queues) -> None:
     site.make_pool("anew", queues.fill("anew", 2))
     old = {pod["metadata"]["uid"] for pod in site.wait_for_workers("anew", 2)}
@@ -30,7 +30,7 @@ def test_a_pool_deleted_and_made_anew_has_new_workers(site: ground.Ground, queue
     assert not old & new
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="a pool whose finalizer was taken off by hand")
 def test_workers_of_a_pool_whose_finalizer_was_taken_off_by_hand_do_not_hang(
     site: ground.Ground, queues: queue_servers.Queues
 ) -> None:
@@ -50,7 +50,7 @@ def test_workers_of_a_pool_whose_finalizer_was_taken_off_by_hand_do_not_hang(
     site.wait_for_workers("torn", 0)
 
 
-@pytest.mark.accept("W20")
+@pytest.mark.accept("W20", part="a worker that somebody deletes")
 @pytest.mark.usefixtures("node")
 def test_a_worker_that_somebody_deletes_does_not_hang(site: ground.Ground, queues: queue_servers.Queues) -> None:
     site.make_source("runs", ground.running_pods("runs"))
