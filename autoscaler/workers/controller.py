@@ -20,7 +20,8 @@ from autoscaler.kube import batch, finalizers, kinds, objects, port, writer
 from autoscaler.queues import port as queues
 from autoscaler.workers import leaving, pool_metrics, queue_reader, unhandled, worker_index, worker_pods
 from autoscaler.workers.model import Pool
-from autoscaler.workers.pool_reconciler import POOLS, PoolReconciler, Shared
+from autoscaler.workers.pool_reconciler import PoolReconciler
+from autoscaler.workers.shared import POOLS, Shared
 
 log = structlog.get_logger()
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")

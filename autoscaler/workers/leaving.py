@@ -13,7 +13,7 @@ from autoscaler.api import keys, names
 from autoscaler.control import drain_object
 from autoscaler.control.drain_object import Stage
 from autoscaler.kube import batch, finalizers, kinds, listing, objects, port, writer
-from autoscaler.workers.pool_reconciler import POOLS
+from autoscaler.workers.shared import POOLS
 
 log = structlog.get_logger()
 _BACKOFF: Final = backoff.Backoff(first_seconds=5.0, longest_seconds=60.0)

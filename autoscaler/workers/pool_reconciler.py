@@ -9,32 +9,30 @@ task ends when the pool is gone, when another operator is to handle it, or when 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Final
 
 import structlog
 
-from autoscaler import backoff, clock, control
-from autoscaler.api import keys, resources
+from autoscaler import backoff, clock
+from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
-from autoscaler.kube import batch, finalizers, kinds, objects, port, store, writer
+from autoscaler.control import steps
+from autoscaler.kube import batch, finalizers, objects, port, writer
 from autoscaler.workers import (
     decide,
     event_messages,
     growth,
     poller,
-    queue_reader,
     status_writer,
-    worker_index,
     worker_pods,
 )
 from autoscaler.workers.model import Cause, CleanUp, Counts, Plan, Policy, Pool, Problem
+from autoscaler.workers.shared import POOLS, Shared
 from autoscaler.workers.status_writer import Stage
 
 log = structlog.get_logger()
-POOLS: Final = kinds.custom(resources.WorkerPool)
 GATHER_SECONDS: Final = 0.05
 """Changes of pods are gathered for so long: a hundred of them are one step."""
 _BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=60.0)
@@ -50,28 +48,6 @@ class Step(StrEnum):
     REMOVE = "remove workers"
     PUBLISH = "write status"
     LEAVE = "let the pool go"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """What the reconcilers of all pools share."""
-
-    context: control.ControllerContext
-    pools: store.Table[Pool]
-    pods: store.Table[objects.Pod]
-    index: worker_index.WorkerIndex
-    reader: queue_reader.QueueReader
-    class_name: str | None
-    """Pools of this class are ours; None: pools without a class are."""
-    suffix: Callable[[], str] = worker_pods.random_suffix
-
-    def is_ours(self, pool: Pool) -> bool:
-        return pool.resource.spec.worker_pool_class_name == self.class_name
-
-    def was_ours(self, pool: Pool) -> bool:
-        """Tell whether we handled a pool that is to be handled by another operator now, and still hold it."""
-        is_managed = pool.resource.status.managed_by == self.context.identity
-        return is_managed and not self.is_ours(pool) and keys.FINALIZER in pool.meta.finalizers
 
 
 class PoolReconciler:
@@ -98,9 +74,7 @@ class PoolReconciler:
         self._poller = poller.Poller(context.clock, shared.reader, uid=self.uid, wake=self._woken.set)
         self._status = status_writer.StatusWriter(context, self._target, pool)
         self._growth = growth.Growing(context, self._workers, self._status, pool, may_grow=self._may_grow)
-        self._retries = {step: backoff.Retry(context.clock, _BACKOFF) for step in Step}
-        self._taken: set[Step] = set()
-        """The steps that this round came to: others are not needed any more."""
+        self._steps = steps.Steps(context.clock, Step, _BACKOFF)
         self._fault = backoff.Retry(context.clock, _BACKOFF)
         """After a fault of our own."""
         self._generation: int | None = None
@@ -154,8 +128,8 @@ class PoolReconciler:
         """Bring the pool one step closer to what it should be; a fault of ours is this pool's trouble alone."""
         if self._generation != pool.meta.generation:  # somebody changed it: what failed may succeed now
             self._generation = pool.meta.generation
-            self._forget_failures(self._retries)
-        self._taken.clear()
+            self._steps.forget()
+        self._steps.begin()
         self._status.publish_at = None
         try:
             if not self._shared.is_ours(pool):
@@ -174,11 +148,7 @@ class PoolReconciler:
             await self._publish()
             return
         self._fault.succeeded()
-        self._forget_failures(self._retries.keys() - self._taken)
-
-    def _forget_failures(self, steps: Iterable[Step]) -> None:
-        for step in steps:
-            self._retries[step].succeeded()
+        self._steps.end()
 
     async def _handle(self, pool: Pool) -> None:
         if not await self._adopt(pool):
@@ -249,7 +219,7 @@ class PoolReconciler:
                 self._status.settle(Stage.QUEUE)
             else:
                 self._status.fail(Stage.QUEUE, answer.problem)
-        if answer is not None or self._retries[Step.REMOVE].failures:
+        if answer is not None or self._steps.failures(Step.REMOVE):
             await self._clean_up(pool)
         if self._size is not None and await self._try(Step.LIST, self._list):
             self.queue_size = self._size
@@ -296,13 +266,11 @@ class PoolReconciler:
             self._poller.ask_again(again_at)
 
     async def _remove(self, chosen: CleanUp) -> None:
-        self._taken.add(Step.REMOVE)
-        retry = self._retries[Step.REMOVE]
-        if not retry.is_due:
+        if not self._steps.may_take(Step.REMOVE):
             return
         names = [name for name, _ in chosen.remove]
         outcome = await self._workers.remove(names)
-        retry.note(is_done=outcome.failure is None)
+        self._steps.note(Step.REMOVE, is_done=outcome.failure is None)
         if outcome.failure is None:
             self._status.settle(Stage.CLEAN_UP)
         else:
@@ -359,24 +327,19 @@ class PoolReconciler:
     # Trying and waiting
 
     async def _try(self, step: Step, do: Callable[[int], Awaitable[None]]) -> bool:
-        """Take a step, unless it failed a moment ago; tell what went wrong. Return whether it is done.
-
-        The first time it is tried several times over, as the writer does; after that once, since we come back.
-        """
-        self._taken.add(step)
-        retry = self._retries[step]
-        if not retry.is_due:
+        """Take a step, unless it failed a moment ago; tell what went wrong. Return whether it is done."""
+        if not self._steps.may_take(step):
             return False
         try:
-            await do(1 if retry.failures else writer.ATTEMPTS)
+            await do(self._steps.attempts(step))
         except port.KubeError as error:
-            is_overtaken = isinstance(error, port.ConflictError) and not retry.failures
-            retry.failed()
+            is_overtaken = isinstance(error, port.ConflictError) and not self._steps.failures(step)
+            self._steps.note(step, is_done=False)
             if not is_overtaken:  # by a change that is on its way to us: no trouble
                 self._tell_trouble(step, error)
             return False
-        retry.succeeded()
-        if not any(each.failures for each in self._retries.values()) and not self._fault.failures:
+        self._steps.note(step, is_done=True)
+        if not self._steps.failures() and not self._fault.failures:
             self._status.settle(Stage.CLUSTER)
         return True
 
@@ -415,15 +378,14 @@ class PoolReconciler:
     def _due(self) -> float | None:
         """Return when time alone asks for the next round: each is a moment that the next round acts on."""
         polls = self._poller.times() if self._is_followed() else ()
-        retries = (retry.next_at for retry in self._retries.values())
-        return clock.earliest((*polls, self._status.publish_at, *retries))
+        return clock.earliest((*polls, self._status.publish_at, self._steps.next_at()))
 
     def _is_followed(self) -> bool:
         """Tell whether the queue is read now: otherwise its times do not matter."""
         pool = self._present()
         if pool is None or not self._shared.is_ours(pool) or pool.meta.deleted_at is not None:
             return False
-        return self._retries[Step.ADOPT].is_due and pool.resource.spec.status is not PoolStatus.SHUTDOWN
+        return not self._steps.failures(Step.ADOPT) and pool.resource.spec.status is not PoolStatus.SHUTDOWN
 
 
 def _raise_failure(outcome: batch.Outcome) -> None:

@@ -5,8 +5,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from autoscaler.kube import kinds, objects, pods, reflector, store
-from tests.bench import load, results
+from autoscaler.kube import kinds, objects, reflector, store
+from tests.bench import load, pod_indexes, results
 
 
 async def follow(kubeconfig: Path, idle_seconds: float) -> None:
@@ -15,7 +15,7 @@ async def follow(kubeconfig: Path, idle_seconds: float) -> None:
     async with load.connected(kubeconfig) as api:
         pod_table: store.Table[objects.Pod] = store.Table()
         node_table: store.Table[objects.Node] = store.Table()
-        for function in (pods.node, pods.owner, pods.worker_pool, pods.unschedulable_shape):
+        for function in (pod_indexes.node, pod_indexes.owner, pod_indexes.worker_pool, pod_indexes.unschedulable_shape):
             pod_table.index(function)
         followed_pods = reflector.Reflector(api, kinds.PODS, pod_table, objects.pod)
         followed_nodes = reflector.Reflector(api, kinds.NODES, node_table, objects.node)
@@ -29,7 +29,7 @@ async def follow(kubeconfig: Path, idle_seconds: float) -> None:
             seconds=loop.time() - started,
             pods=len(pod_table),
             nodes=len(node_table),
-            shapes=len(pod_table.index(pods.unschedulable_shape)),
+            shapes=len(pod_table.index(pod_indexes.unschedulable_shape)),
             resident_mb=results.resident_mb(),
             of_which_objects_mb=results.resident_mb() - before,
         )

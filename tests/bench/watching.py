@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from autoscaler.kube import kinds, objects, pods, port, reflector, store
-from tests.bench import load, results
+from autoscaler.kube import kinds, objects, port, reflector, store
+from tests.bench import load, pod_indexes, results
 from tools.local.plane import REPOSITORY
 
 IDLE_SECONDS: Final = 30.0
@@ -23,7 +23,7 @@ def events(scale: float) -> None:
     count = int(100_000 * scale)
     lines = [_event(number) for number in range(count)]
     table: store.Table[objects.Pod] = store.Table()
-    for function in (pods.node, pods.owner, pods.worker_pool, pods.unschedulable_shape):
+    for function in (pod_indexes.node, pod_indexes.owner, pod_indexes.worker_pool, pod_indexes.unschedulable_shape):
         table.index(function)
     watched = reflector.Reflector(_Nobody(), kinds.PODS, table, objects.pod)
     started, used = time.perf_counter(), results.cpu_seconds()

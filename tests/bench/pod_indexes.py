@@ -1,4 +1,4 @@
-"""How pods are looked up: by node, by owner, by worker pool, and those that wait for a node, by shape.
+"""Indexes of pods as controllers keep them, for measuring what they cost: by node, owner, worker pool and shape.
 
 Each is handed to `Table.index`, which keeps one index for it however many controllers ask.
 """
