@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from autoscaler import clock
+from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.queues import port as queues
 from autoscaler.workers import poll_schedule, queue_reader
 from autoscaler.workers.model import Pool, Problem
@@ -52,18 +53,24 @@ class Poller:
         self._next_poll: float | None = None
         self._asked: int | None = None
         """The generation of the spec that the queue was last asked for."""
+        self._source: QueueSource | None = None
+        """Which queue that was."""
         self._unread = 0
         """How many readings in a row have failed."""
 
     def ask(self, pool: Pool) -> bool:
         """Ask if its time has come; return whether that is because the pool was changed."""
         now, changed = self._clock.monotonic(), self._asked != pool.meta.generation
+        source = pool.resource.spec.queue.source
         if changed:
-            self.stop()
             self._unread = 0
+            if source != self._source:
+                self.stop()
         elif self._reading is not None or not self._is_due(now):
             return False
-        self._asked = pool.meta.generation
+        self._asked, self._source = pool.meta.generation, source
+        if self._reading is not None:  # of the same queue: who is changed all the time would never get an answer
+            return changed
         self._next_poll, self._again_at = self._due(pool), None
         self._reading = asyncio.create_task(self._read(pool), name=f"reading {pool.meta.key}")
         self._reading.add_done_callback(lambda _: self._wake())

@@ -1,0 +1,27 @@
+"""Worker pools in careless hands: what is changed all the time, and what goes wrong beside what goes well."""
+
+import asyncio
+
+import pytest
+
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.worker_world import World, runtime
+
+pytestmark = pytest.mark.simulated
+
+
+def running(world: World) -> int:
+    return sum(pod["status"].get("phase") == "Running" for pod in world.pods())
+
+
+@simulated
+async def test_a_pool_that_is_changed_faster_than_its_queue_answers_follows_it_all_the_same() -> None:
+    world = World(job_seconds=7200)
+    world.line.length, world.line.seconds = 3, 1.5
+    world.add(poolCapacity=10)
+    async with runtime(world):
+        for second in range(60):
+            world.change(poolCapacity=10 + second % 2)
+            await asyncio.sleep(1)
+        assert running(world) >= 3
+        assert world.status()["queueSize"] == world.line.length == 0
