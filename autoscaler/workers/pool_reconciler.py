@@ -130,7 +130,7 @@ class PoolReconciler:
             self._generation = pool.meta.generation
             self._steps.forget()
         self._steps.begin()
-        self._status.publish_at = None
+        self._status.publish_at = self._status.announce_at = None
         try:
             if not self._shared.is_ours(pool):
                 await self._hand_over(pool)
@@ -378,7 +378,7 @@ class PoolReconciler:
     def _due(self) -> float | None:
         """Return when time alone asks for the next round: each is a moment that the next round acts on."""
         polls = self._poller.times() if self._is_followed() else ()
-        return clock.earliest((*polls, self._status.publish_at, self._steps.next_at()))
+        return clock.earliest((*polls, self._status.publish_at, self._status.announce_at, self._steps.next_at()))
 
     def _is_followed(self) -> bool:
         """Tell whether the queue is read now: otherwise its times do not matter."""

@@ -38,6 +38,8 @@ class StatusWriter:
     def __init__(self, context: control.ControllerContext, target: writer.Target[Pool], pool: Pool) -> None:
         self.publish_at: float | None = None
         """When a status that was held back is to be written."""
+        self.announce_at: float | None = None
+        """When a change of state that had no room among the events is to be told again."""
         self._context = context
         self._target = target
         self._pool = pool
@@ -71,6 +73,7 @@ class StatusWriter:
         def ended(is_told: bool) -> None:  # noqa: FBT001  # a callback's shape
             if not is_told and self._announced is wanted:
                 self._announced = before
+                self.announce_at = self._context.clock.monotonic() + events.REFILL_SECONDS
 
         match wanted:
             case PoolStatus.PAUSED:

@@ -25,3 +25,23 @@ async def test_a_pool_that_is_changed_faster_than_its_queue_answers_follows_it_a
             await asyncio.sleep(1)
         assert running(world) >= 3
         assert world.status()["queueSize"] == world.line.length == 0
+
+
+@pytest.mark.parametrize("turns", [121, 129, 137])
+def test_a_shutdown_is_told_although_the_pool_was_full_and_had_room_by_turns(turns: int) -> None:
+    @simulated
+    async def test() -> None:
+        world = World(job_seconds=7200)
+        world.line.length = 5
+        world.add(poolCapacity=2, queue__interval="00:00:01")
+        async with runtime(world):
+            await asyncio.sleep(60)
+            for turn in range(turns):
+                world.line.length = 0 if turn % 2 else 10 + turn
+                await asyncio.sleep(1)
+            world.change(status="Shutdown")
+            await asyncio.sleep(120)
+            (event,) = world.events()["Shutdown"]
+            assert event["count"] == 1
+
+    test()
