@@ -92,7 +92,7 @@ class Growing:
         """
         if not failed and not self._failures.failures:
             return None
-        if self._workers.has_proven():
+        if self._workers.has_proven(self.template):
             self._failures.succeeded()
         elif failed:
             log.warning("growth_held", seconds=self._failures.failed())

@@ -113,11 +113,14 @@ class WorkerPods:
         """Take our finalizer off workers."""
         return await batch.each(self._refused_last(which.values()), self._remembering_refusals(self._let_go))
 
-    def has_proven(self) -> bool:
-        """Tell whether one of the workers did its work, or has been at it for a while."""
+    def has_proven(self, template: str | None) -> bool:
+        """Tell whether a worker did its work, or has been at it for a while.
+
+        Only those prove something that were made from the same template, by its hash; None: nobody knows which it is.
+        """
         now = self._time.now()
-        return bool(self.there.ended) or any(
-            pod.phase == "Running" and pod.started_at is not None and now - pod.started_at > PROVEN_SECONDS
+        return any(
+            template in (None, worker_index.template_of(pod)) and _is_at_work(pod, now)
             for pod in self.there.pods.values()
         )
 
@@ -175,3 +178,10 @@ class WorkerPods:
             self._refused.discard(pod.meta.key.name)
 
         return remember
+
+
+def _is_at_work(pod: objects.Pod, now: float) -> bool:
+    """Tell whether a worker did its work and is still there, or has been at it for a while."""
+    if pod.phase == "Succeeded":
+        return pod.meta.deleted_at is None
+    return pod.phase == "Running" and pod.started_at is not None and now - pod.started_at > PROVEN_SECONDS

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from autoscaler.kube import kinds
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.worker_world import World, runtime
 
@@ -45,3 +46,22 @@ def test_a_shutdown_is_told_although_the_pool_was_full_and_had_room_by_turns(tur
             assert event["count"] == 1
 
     test()
+
+
+@simulated
+async def test_a_bad_template_is_held_back_although_workers_of_the_one_before_do_well() -> None:
+    world = World(job_seconds=7200)
+    world.line.length = 1
+    world.add(poolCapacity=100, queue__interval="00:00:01")
+    async with runtime(world):
+        await asyncio.sleep(120)
+        assert running(world) == 1
+        world.exit_code = 1
+        containers = [{"name": "worker", "image": "worker:2"}]
+        world.patch(kinds.DEPLOYMENTS, "worker", {"spec": {"template": {"spec": {"containers": containers}}}})
+        world.line.length = 99
+        await asyncio.sleep(600)
+        assert world.made["pool"] <= 1000  # 10,000 without a pause
+        world.exit_code = 0
+        await asyncio.sleep(310)
+        assert running(world) > 1
