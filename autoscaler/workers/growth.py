@@ -18,6 +18,8 @@ TEMPLATE_SECONDS: Final = 30.0
 """While workers wait to start, it is looked this often whether they would be made otherwise now."""
 _BACKOFF: Final = backoff.Backoff(first_seconds=5.0, longest_seconds=300.0)
 """After workers were refused, or failed at once: when new ones are made."""
+_REPLACING: Final = backoff.Backoff(first_seconds=60.0, longest_seconds=1800.0)
+"""After workers were replaced since their template changed: when the next are."""
 _TEMPLATE_BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=60.0)
 
 
@@ -44,6 +46,8 @@ class Growing:
         """Creations that were refused."""
         self._failures = backoff.Retry(context.clock, _BACKOFF)
         """Workers that failed, or never started, before any did its work."""
+        self._replacing = backoff.Retry(context.clock, _REPLACING)
+        """Workers that were replaced, in a row, since their template changed."""
         self._template_retry = backoff.Retry(context.clock, _TEMPLATE_BACKOFF)
         self._template_at = float("-inf")
         self._checked: int | None = None
@@ -84,6 +88,21 @@ class Growing:
         """See now and then, while workers wait to start, what they would be made from now."""
         if self._workers.there.unstarted and self._context.clock.monotonic() >= self._template_at:
             await self._read(pool)
+
+    @property
+    def replacing(self) -> str | None:
+        """The hash that workers which wait to start must have, else they are replaced; None: they are left alone.
+
+        Where the template changes all the time they are left alone for longer and longer: else nobody ever starts.
+        """
+        return self.template if self._replacing.is_due else None
+
+    def note_replaced(self, count: int) -> None:
+        """Note how many workers were replaced since their template changed."""
+        if count:
+            self._replacing.failed()
+        elif self._replacing.is_due:
+            self._replacing.succeeded()
 
     def note_workers(self, *, failed: bool) -> float | None:
         """Make new workers less and less often while all that are made fail at once, and begin anew when one works.

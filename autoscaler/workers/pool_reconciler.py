@@ -246,7 +246,7 @@ class PoolReconciler:
         await self._remove(chosen)
 
     def _chosen(self, pool: Pool) -> CleanUp:
-        now, template = self._context.clock.now(), self._growth.template
+        now, template = self._context.clock.now(), self._growth.replacing
         return decide.clean_up(self._workers.there, Policy.of(pool), now=now, template=template)
 
     def _tell_wrong(self, chosen: CleanUp) -> None:
@@ -283,6 +283,7 @@ class PoolReconciler:
             return
         replaced = {cause: len(chosen.of(cause)) for cause in (Cause.OTHER_TEMPLATE, Cause.NOT_STARTED)}
         if outcome.failure is None:
+            self._growth.note_replaced(replaced[Cause.OTHER_TEMPLATE])
             for cause, count in replaced.items():
                 if count:
                     self._status.tell(event_messages.replaced(count, cause))

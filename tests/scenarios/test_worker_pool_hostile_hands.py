@@ -5,10 +5,20 @@ import asyncio
 import pytest
 
 from autoscaler.kube import kinds
+from autoscaler.simulation.kubelet import Run
 from tests.autoscaler.kube.cluster import simulated
-from tests.scenarios.worker_world import World, runtime
+from tests.scenarios.worker_world import Body, World, runtime
 
 pytestmark = pytest.mark.simulated
+SLOW_SECONDS = 45.0
+
+
+class SlowWorld(World):
+    """A world in which workers start slowly, and take no job before they run."""
+
+    def _work(self, pod: Body) -> Run:
+        del pod
+        return Run(start_seconds=SLOW_SECONDS, run_seconds=self.job_seconds)
 
 
 def running(world: World) -> int:
@@ -26,6 +36,39 @@ async def test_a_pool_that_is_changed_faster_than_its_queue_answers_follows_it_a
             await asyncio.sleep(1)
         assert running(world) >= 3
         assert world.status()["queueSize"] == world.line.length == 0
+
+
+@simulated
+async def test_workers_get_time_to_start_although_their_template_changes_all_the_time() -> None:
+    world = SlowWorld(job_seconds=7200)
+    world.line.length = 3
+    world.add(poolCapacity=3)
+    async with runtime(world):
+        for turn in range(60):
+            annotations = {"deployed-at": str(turn)}
+            world.patch(kinds.DEPLOYMENTS, "worker", {"spec": {"template": {"metadata": {"annotations": annotations}}}})
+            await asyncio.sleep(10)
+        assert running(world) == 3
+        assert world.made["pool"] <= 9
+
+
+@simulated
+async def test_a_bad_template_is_held_back_although_workers_of_the_one_before_do_well() -> None:
+    world = World(job_seconds=7200)
+    world.line.length = 1
+    world.add(poolCapacity=100, queue__interval="00:00:01")
+    async with runtime(world):
+        await asyncio.sleep(120)
+        assert running(world) == 1
+        world.exit_code = 1
+        containers = [{"name": "worker", "image": "worker:2"}]
+        world.patch(kinds.DEPLOYMENTS, "worker", {"spec": {"template": {"spec": {"containers": containers}}}})
+        world.line.length = 99
+        await asyncio.sleep(600)
+        assert world.made["pool"] <= 1000  # 10,000 without a pause
+        world.exit_code = 0
+        await asyncio.sleep(310)
+        assert running(world) > 1
 
 
 @pytest.mark.parametrize("turns", [121, 129, 137])
@@ -46,22 +89,3 @@ def test_a_shutdown_is_told_although_the_pool_was_full_and_had_room_by_turns(tur
             assert event["count"] == 1
 
     test()
-
-
-@simulated
-async def test_a_bad_template_is_held_back_although_workers_of_the_one_before_do_well() -> None:
-    world = World(job_seconds=7200)
-    world.line.length = 1
-    world.add(poolCapacity=100, queue__interval="00:00:01")
-    async with runtime(world):
-        await asyncio.sleep(120)
-        assert running(world) == 1
-        world.exit_code = 1
-        containers = [{"name": "worker", "image": "worker:2"}]
-        world.patch(kinds.DEPLOYMENTS, "worker", {"spec": {"template": {"spec": {"containers": containers}}}})
-        world.line.length = 99
-        await asyncio.sleep(600)
-        assert world.made["pool"] <= 1000  # 10,000 without a pause
-        world.exit_code = 0
-        await asyncio.sleep(310)
-        assert running(world) > 1
