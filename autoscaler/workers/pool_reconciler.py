@@ -193,6 +193,7 @@ class PoolReconciler:
         self._poller.stop()
         await self._try(Step.LET_GO, lambda _: self._let_go_of_all())
         if not self._workers.there.held and await self._try(Step.LEAVE, self._release):
+            self._shared.note_handed_over(pool)
             log.info("pool_handed_over", pool=self.key, to=pool.resource.spec.worker_pool_class_name)
 
     async def _release(self, attempts: int) -> None:

@@ -1,7 +1,7 @@
 """What the reconcilers of all pools of one class share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler import control
@@ -25,6 +25,8 @@ class Shared:
     class_name: str | None
     """Pools of this class are ours; None: pools without a class are."""
     suffix: Callable[[], str] = worker_pods.random_suffix
+    handed_over: dict[str, int] = field(default_factory=dict)
+    """Pools by UID, with the generation at which we let them go: a finalizer they have since is another's."""
 
     def is_ours(self, pool: Pool) -> bool:
         return pool.resource.spec.worker_pool_class_name == self.class_name
@@ -32,4 +34,13 @@ class Shared:
     def was_ours(self, pool: Pool) -> bool:
         """Tell whether we handled a pool that is to be handled by another operator now, and still hold it."""
         is_managed = pool.resource.status.managed_by == self.context.identity
+        if self.handed_over.get(pool.meta.uid) == pool.meta.generation:
+            return False
         return is_managed and not self.is_ours(pool) and keys.FINALIZER in pool.meta.finalizers
+
+    def note_handed_over(self, pool: Pool) -> None:
+        """Note that we let a pool go, and forget those that are gone."""
+        there = {each.meta.uid for each in self.pools}
+        for uid in self.handed_over.keys() - there:
+            del self.handed_over[uid]
+        self.handed_over[pool.meta.uid] = pool.meta.generation

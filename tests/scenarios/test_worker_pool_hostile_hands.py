@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
-from autoscaler.kube import kinds
+from autoscaler.api import keys
+from autoscaler.kube import kinds, port
 from autoscaler.simulation.kubelet import Run
 from tests.autoscaler.kube.cluster import simulated
-from tests.scenarios.worker_world import Body, World, runtime
+from tests.scenarios.test_worker_pool_hostility import Between, Next
+from tests.scenarios.worker_world import POOLS, Body, World, runtime
 
 pytestmark = pytest.mark.simulated
 SLOW_SECONDS = 45.0
@@ -89,3 +91,37 @@ def test_a_shutdown_is_told_although_the_pool_was_full_and_had_room_by_turns(tur
             assert event["count"] == 1
 
     test()
+
+
+@simulated
+async def test_two_operators_do_not_fight_over_a_pool_whose_new_one_may_not_say_so() -> None:
+    writes: list[str] = []
+
+    async def refuse(request: port.Request, send: Next) -> port.Response:
+        if request.path.endswith("/workerpools/pool/status"):
+            return port.Response(status=403, body=b'{"reason":"Forbidden","message":"no right"}')
+        return await listen(request, send)
+
+    async def listen(request: port.Request, send: Next) -> port.Response:
+        if request.method == "PATCH" and request.path.endswith("/workerpools/pool"):
+            writes.append(request.path)
+        return await send(request)
+
+    world = World(job_seconds=7200)
+    world.line.length = 2
+    world.add()
+    old = runtime(world, wrap=lambda api: Between(api, listen))
+    new = runtime(world, "other", class_name="b", pod="b", wrap=lambda api: Between(api, refuse))
+    async with old, new:
+        await asyncio.sleep(30)
+        writes.clear()
+        world.change(workerPoolClassName="b")
+        await asyncio.sleep(600)
+        assert len(writes) == 2  # one lets go, the other holds
+        assert world.pool()["metadata"]["finalizers"] == [keys.FINALIZER]
+        world.change(workerPoolClassName=None)
+        await asyncio.sleep(60)
+        world.delete(POOLS, "pool")
+        await asyncio.sleep(60)
+        assert not world.has_pool()
+        assert world.pods() == []
