@@ -49,9 +49,9 @@ def full(growth: Growth, capacity: int, kept: Sequence[str]) -> Told | None:
     """Tell that more work waits than the pool may have workers for, or that failed workers that are kept fill it."""
     jobs = "1 job has" if growth.left_out == 1 else f"{growth.left_out} jobs have"
     left = f", and {jobs} no worker" if growth.left_out else ""
-    if kept and len(kept) >= capacity:
+    if kept and len(kept) >= capacity > 0:  # one that may have none is not full by its failed workers
         advice = "delete them, or set spec.workerSpec.failedWorkersLimit"
-        failed = f"all of them are failed ones that are kept ({_some(kept)})"
+        failed = f"and failed ones that are kept fill it ({_some(kept)})"
         return _full(f"the pool may have {workers(capacity)}, {failed}{left}: {advice}", FILLED_BY_FAILED)
     if growth.left_out:
         return _full(f"the pool may have {workers(capacity)}{left}", Reason.CAPACITY_REACHED)

@@ -27,11 +27,18 @@ def test_a_pool_that_kept_failed_workers_fill_says_so_and_names_them() -> None:
     full = event_messages.full(growth, 4, ["a", "b", "c", "d"])
     assert full is not None
     assert full.message == (
-        "the pool may have 4 workers, all of them are failed ones that are kept (a, b, c and 1 more), and 7 jobs have "
-        "no worker: delete them, or set spec.workerSpec.failedWorkersLimit"
+        "the pool may have 4 workers, and failed ones that are kept fill it (a, b, c and 1 more), and 7 jobs have no "
+        "worker: delete them, or set spec.workerSpec.failedWorkersLimit"
     )
     assert event_messages.full(Growth(), 4, ["a", "b", "c", "d"]) is not None  # also while no job waits
     assert event_messages.full(Growth(), 4, ["a", "b", "c"]) is None
+
+
+def test_a_pool_that_may_have_no_worker_is_not_said_to_be_filled_by_failed_ones() -> None:
+    assert event_messages.full(Growth(), 0, ["a"]) is None
+    full = event_messages.full(Growth(wanted=3), 0, ["a"])
+    assert full is not None
+    assert full.message == "the pool may have 0 workers, and 3 jobs have no worker"
 
 
 def test_every_reason_of_the_seed_has_words() -> None:
