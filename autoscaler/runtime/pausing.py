@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, clock, control
 from autoscaler.api import conditions, keys, names, resources, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds, objects, port, store, writer
@@ -22,8 +22,8 @@ log = structlog.get_logger()
 CONDITION: Final = "RuntimePaused"
 """Not just Paused: a worker pool may be that by itself, by its own spec."""
 REASON: Final = "PausedByAnnotation"
-AGAIN_SECONDS: Final = 5.0
-"""After a condition that was not written: when it is tried again."""
+_BACKOFF: Final = backoff.Backoff(first_seconds=2.0, longest_seconds=300.0)
+"""After a condition that was not written."""
 Pool = objects.Custom[resources.WorkerPool] | objects.Custom[resources.InstancePool]
 _MODELS: Final[dict[kinds.ResourceType, type[Any]]] = {
     kinds.custom(model): model for model in (resources.WorkerPool, resources.InstancePool)
@@ -66,6 +66,8 @@ class Reporter:
         self._lease = lease
         self._is_paused = is_paused
         self._tables: dict[kinds.ResourceType, store.Table[Any]] = {}
+        self._retries = backoff.Retries(context.clock, _BACKOFF)
+        """By the UID of a pool."""
 
     def add(self, resource: kinds.ResourceType, table: store.Table[Any]) -> None:
         """Keep the condition of what is in this table, if it holds pools."""
@@ -76,8 +78,10 @@ class Reporter:
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Write the condition where it is missing, or take it off where it no longer holds."""
         del dirty
-        done = await asyncio.gather(*(self._write(resource, pool) for resource, pool in list(self._wrong())))
-        return None if all(done) else self._context.clock.now() + AGAIN_SECONDS
+        wrong = [(resource, pool) for resource, pool in self._wrong() if not self._retries.holds(pool.meta.uid)]
+        await asyncio.gather(*(self._write(resource, pool) for resource, pool in wrong))
+        again_at = clock.earliest(self._retries.next_at(pool.meta.uid) for _, pool in self._wrong())
+        return None if again_at is None else self._context.clock.now() + again_at - self._context.clock.monotonic()
 
     def _changed(self, resource: kinds.ResourceType, pool: Pool | None) -> None:
         if pool is not None and self._is_wrong(pool):
@@ -97,18 +101,19 @@ class Reporter:
             return names.worker_lease(pool.resource.spec.worker_pool_class_name) == self._lease
         return True
 
-    async def _write(self, resource: kinds.ResourceType, pool: Pool) -> bool:
+    async def _write(self, resource: kinds.ResourceType, pool: Pool) -> None:
         target: writer.Target[Any] = writer.Target(
             resource=resource, decode=objects.custom(_MODELS[resource]), table=self._tables[resource]
         )
+        is_done = True
         try:
             await self._context.writer.patch_status(target, pool, {"conditions": self._conditions(pool)})
         except port.NotFoundError:
-            return True
+            pass
         except port.KubeError as error:
             log.info("pause_not_told", kind=resource.kind, key=pool.meta.key, error=str(error))
-            return False
-        return True
+            is_done = False
+        self._retries.note(pool.meta.uid, is_done=is_done)
 
     def _conditions(self, pool: Pool) -> list[Manifest]:
         before = pool.resource.status.conditions

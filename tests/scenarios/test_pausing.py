@@ -8,11 +8,12 @@ from prometheus_client import parser
 
 from autoscaler import control
 from autoscaler.api import keys, names, resources
-from autoscaler.kube import kinds, objects
+from autoscaler.kube import kinds, objects, port
 from autoscaler.runtime import process
 from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios import capacity_world, running, worker_world
+from tests.scenarios.test_worker_pool_hostility import Between, Next
 
 OWN = worker_world.NAMESPACE
 INSTANCE_POOLS = kinds.custom(resources.InstancePool)
@@ -163,3 +164,26 @@ async def test_the_condition_goes_although_nobody_else_writes_the_status_and_tro
         assert world.status()["conditions"] == []
         told = 'sluice_writes_total{kind="WorkerPool",lease="sluice-workers",outcome="done",verb="patch_status"} 2.0'
         assert told in replica.metrics.render().decode()
+
+
+@simulated
+async def test_a_condition_that_is_refused_for_ever_is_tried_less_and_less_often_and_only_that_one() -> None:
+    world, sent = worker_world.World(), list[str]()
+    world.add()
+
+    async def refuse(request: port.Request, send: Next) -> port.Response:
+        if request.method == "PATCH" and request.path.endswith("/workerpools/pool/status"):
+            sent.append(request.path)
+            return port.Response(status=403, body=b'{"reason":"Forbidden","message":"no right"}')
+        return await send(request)
+
+    async with worker_world.runtime(world, wrap=lambda api: Between(api, refuse)):
+        await asyncio.sleep(5)
+        pause(world)
+        await asyncio.sleep(2)
+        sent.clear()
+        await asyncio.sleep(3600)
+        assert 10 <= len(sent) <= 25
+        world.add("new")
+        await asyncio.sleep(5)
+        assert paused(world.status("new"))
