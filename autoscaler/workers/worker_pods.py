@@ -166,6 +166,7 @@ class WorkerPods:
         await finalizers.remove(self._writer, self._target, pod, keys.FINALIZER, attempts=1)
 
     def _refused_last(self, found: Iterable[objects.Pod]) -> list[objects.Pod]:
+        self._refused &= self.there.pods.keys()  # others may have taken away what we could not
         return sorted(found, key=lambda pod: pod.meta.key.name in self._refused)
 
     def _remembering_refusals(self, do: Callable[[objects.Pod], Any]) -> Callable[[objects.Pod], Any]:

@@ -1,12 +1,14 @@
 """Worker pools in careless hands: what is changed all the time, and what goes wrong beside what goes well."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from autoscaler.api import keys
 from autoscaler.kube import kinds, port
 from autoscaler.simulation.kubelet import Run
+from autoscaler.workers import worker_pods
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.test_worker_pool_hostility import Between, Next
 from tests.scenarios.worker_world import POOLS, Body, World, runtime
@@ -125,3 +127,34 @@ async def test_two_operators_do_not_fight_over_a_pool_whose_new_one_may_not_say_
         await asyncio.sleep(60)
         assert not world.has_pool()
         assert world.pods() == []
+
+
+@simulated
+async def test_workers_that_are_gone_are_forgotten_although_their_removal_was_refused() -> None:
+    pods = list[worker_pods.WorkerPods]()
+
+    class Kept(worker_pods.WorkerPods):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            pods.append(self)
+
+    async def refuse(request: port.Request, send: Next) -> port.Response:
+        if request.method == "DELETE" and "/pods/" in request.path:
+            return port.Response(status=403, body=b'{"reason":"Forbidden","message":"no right"}')
+        return await send(request)
+
+    world = World(job_seconds=10)
+    world.add(poolCapacity=5, workerSpec__idleTimeoutMinutes=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker_pods, "WorkerPods", Kept)
+        async with runtime(world, wrap=lambda api: Between(api, refuse)):
+            for _ in range(20):
+                world.line.length = 2
+                await asyncio.sleep(120)
+                for pod in world.pods():
+                    world.patch(kinds.PODS, pod["metadata"]["name"], {"metadata": {"finalizers": None}})
+                    world.delete(kinds.PODS, pod["metadata"]["name"])
+            await asyncio.sleep(5)
+            assert world.made["pool"] >= 20
+            (workers,) = pods
+            assert len(workers._refused) <= 2
