@@ -17,7 +17,8 @@ AT_ONCE: Final = 16
 PAUSE_SECONDS: Final = 1.0
 """After a server that was busy in the midst of a batch."""
 IN_A_ROW: Final = 2
-"""So many objects in a row that have changed or gone are no coincidence."""
+"""So many objects in a row that have changed or gone are no coincidence, unless others went well before: of many that
+change all the time, some do so side by side."""
 _SERVER_ERROR: Final = 500
 T = TypeVar("T")
 
@@ -105,7 +106,7 @@ class _Batch(Generic[T]):
             self._in_a_row = 0
         except port.KubeError as error:
             self._in_a_row += 1
-            if is_of_one(error) and self._in_a_row < IN_A_ROW:
+            if is_of_one(error) and self._in_a_row < (AT_ONCE if self.done else IN_A_ROW):
                 self.failures.append(error)
             else:
                 self._stops.append(error)

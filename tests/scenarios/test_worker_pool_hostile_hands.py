@@ -1,6 +1,7 @@
 """Worker pools in careless hands: what is changed all the time, and what goes wrong beside what goes well."""
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -158,3 +159,23 @@ async def test_workers_that_are_gone_are_forgotten_although_their_removal_was_re
             assert world.made["pool"] >= 20
             (workers,) = pods
             assert len(workers._refused) <= 2
+
+
+@simulated
+async def test_workers_that_change_while_they_are_let_go_keep_a_deleted_pool_for_seconds_and_not_for_an_hour() -> None:
+    chance = random.Random(1)  # noqa: S311  # the same each time
+
+    async def overtake(request: port.Request, send: Next) -> port.Response:
+        if request.method == "PATCH" and "/pods/" in request.path and chance.random() < 0.2:
+            return port.Response(status=409, body=b'{"reason":"Conflict","message":"changed"}')
+        return await send(request)
+
+    world = World(job_seconds=7200)
+    world.line.length = 300
+    world.add(poolCapacity=300)
+    async with runtime(world, wrap=lambda api: Between(api, overtake)):
+        await asyncio.sleep(60)
+        assert len(world.pods()) == 300
+        world.delete(POOLS, "pool")
+        await asyncio.sleep(60)
+        assert not world.has_pool()

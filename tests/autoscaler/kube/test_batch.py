@@ -10,6 +10,7 @@ from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 
 FORBIDDEN = port.ApiError(403, "Forbidden", "no")
+CONFLICT = port.ConflictError(409, "Conflict", "changed")
 GONE = port.NotFoundError(404, "NotFound", "gone")
 BUSY = port.TooManyRequestsError(429, "TooManyRequests", "later")
 
@@ -65,6 +66,21 @@ async def test_one_object_that_is_gone_does_not_stop_the_others() -> None:
     outcome = await batch.each(range(100), calls.do)
     assert (outcome.done, outcome.failures) == (98, (GONE, GONE))
     assert outcome.failure is GONE
+
+
+@simulated
+async def test_some_that_changed_side_by_side_do_not_stop_the_others() -> None:
+    calls = Calls(lambda thing, _call: CONFLICT if thing % 10 in {3, 4, 5} else None)
+    outcome = await batch.each(range(1000), calls.do)
+    assert (outcome.done, len(outcome.failures)) == (700, 300)
+
+
+@pytest.mark.parametrize("well", [0, 50])
+def test_what_has_changed_of_all_is_not_asked_for_a_thousand_times(well: int) -> None:
+    calls = Calls(lambda _thing, call: CONFLICT if call > well else None)
+    outcome = virtual_time.run(batch.each(range(1000), calls.do))
+    assert (outcome.done, outcome.failure) == (well, CONFLICT)
+    assert len(calls.things) <= (well + 2 * batch.AT_ONCE if well else batch.IN_A_ROW)
 
 
 @simulated
