@@ -82,7 +82,10 @@ class Controller:
         changed = {key for kind, key in dirty if kind == POOLS.kind} | self._without_reconciler()
         for key in sorted(changed):
             self._see(key)
-        await self._free_orphans({key for kind, key in dirty if kind == kinds.PODS.kind})
+        workers = {key for kind, key in dirty if kind == kinds.PODS.kind}
+        if any(self._pools.get(key) is None for key in changed):
+            workers |= self._left_behind()
+        await self._free_orphans(workers)
         self._forget_unanswered()
         again_at = self._orphan_retry.next_at
         return None if again_at is None else self._context.clock.now() + again_at - self._context.clock.monotonic()
@@ -150,12 +153,11 @@ class Controller:
             task.add_done_callback(lambda _: self._ended(started))
 
     def _ended(self, ended: PoolReconciler) -> None:
-        """Forget a reconciler; if its pool is there, or one of the same name, another may start."""
+        """Forget a reconciler: if its pool is there, or one of that name, another may start; else it leaves workers."""
         identity = worker_index.PoolId(ended.key.namespace, ended.uid)
         del self._reconcilers[ended.key]
         del self._by_id[identity]
-        if self._pools.get(ended.key) is not None:
-            self._context.wake(POOLS.kind, ended.key)
+        self._context.wake(POOLS.kind, ended.key)
 
     def _workers_changed(self, identity: worker_index.PoolId) -> None:
         if identity in self._by_id:
@@ -183,6 +185,12 @@ class Controller:
             self._orphan_retry.note(is_done=outcome.failure is None)
             if outcome.failure is not None:
                 log.warning("orphans_not_let_go", pods=len(self._orphans), error=str(outcome.failure))
+
+    def _left_behind(self) -> set[objects.Key]:
+        """Return the workers that wait for us and whose pool is not known: nothing may ever change about them."""
+        known = {worker_index.PoolId(pool.meta.key.namespace, pool.meta.uid) for pool in self._pools}
+        gone = [workers for identity, workers in self._index.as_dict().items() if identity not in known]
+        return {pod.meta.key for workers in gone for pod in workers.hanging.values()}
 
     def _may_be_orphan(self, key: objects.Key) -> bool:
         pod: objects.Pod | None = self._pods.get(key)

@@ -179,3 +179,44 @@ async def test_workers_that_change_while_they_are_let_go_keep_a_deleted_pool_for
         world.delete(POOLS, "pool")
         await asyncio.sleep(60)
         assert not world.has_pool()
+
+
+@simulated
+async def test_workers_that_could_not_be_let_go_do_not_hang_when_their_pool_is_torn_away() -> None:
+    is_open: list[bool] = []
+
+    async def refuse(request: port.Request, send: Next) -> port.Response:
+        if request.method == "PATCH" and "/pods/" in request.path and not is_open:
+            return port.Response(status=403, body=b'{"reason":"Forbidden","message":"no right"}')
+        return await send(request)
+
+    world = World(job_seconds=7200)
+    world.line.length = 3
+    world.add()
+    async with runtime(world, wrap=lambda api: Between(api, refuse)):
+        await asyncio.sleep(30)
+        world.delete(POOLS, "pool")
+        await asyncio.sleep(100)
+        world.patch(POOLS, "pool", {"metadata": {"finalizers": None}})
+        await asyncio.sleep(30)
+        assert (world.has_pool(), len(world.pods())) == (False, 3)
+        is_open.append(True)
+        await asyncio.sleep(310)
+        assert world.pods() == []
+
+
+@simulated
+async def test_workers_of_another_operator_do_not_hang_when_their_pool_is_torn_away() -> None:
+    world = World(job_seconds=7200)
+    world.line.length = 3
+    world.add(workerPoolClassName="b")
+    async with runtime(world):
+        async with runtime(world, "other", class_name="b", pod="b"):
+            await asyncio.sleep(30)
+        for pod in world.pods():
+            world.delete(kinds.PODS, pod["metadata"]["name"])
+        await asyncio.sleep(5)
+        world.patch(POOLS, "pool", {"metadata": {"finalizers": None}})
+        world.delete(POOLS, "pool")
+        await asyncio.sleep(60)
+        assert world.pods() == []
