@@ -142,13 +142,21 @@ class PoolReconciler:
             raise
         except Exception as error:  # the boundary of one pool: the others go on
             log.exception("pool_failed", pool=self.key, error=str(error))
-            self._fault.failed()
-            problem = Problem(reason="InternalError", message=f"{type(error).__name__}: {error}")
-            self._status.fail(Stage.CLUSTER, problem)
-            await self._publish()
+            await self._tell_fault(error)
             return
         self._fault.succeeded()
         self._steps.end()
+
+    async def _tell_fault(self, fault: Exception) -> None:
+        self._fault.failed()
+        problem = Problem(reason="InternalError", message=f"{type(fault).__name__}: {fault}")
+        self._status.fail(Stage.CLUSTER, problem)
+        try:
+            await self._publish()
+        except writer.FencedError:
+            raise
+        except Exception as error:  # it may be the status that is at fault: the event and the log have told it
+            log.exception("pool_fault_not_told", pool=self.key, error=str(error))
 
     async def _handle(self, pool: Pool) -> None:
         if not await self._adopt(pool):

@@ -5,6 +5,7 @@ import random
 from typing import Any
 
 import pytest
+from structlog import testing
 
 from autoscaler.api import keys
 from autoscaler.kube import kinds, port
@@ -220,3 +221,27 @@ async def test_workers_of_another_operator_do_not_hang_when_their_pool_is_torn_a
         world.delete(POOLS, "pool")
         await asyncio.sleep(60)
         assert world.pods() == []
+
+
+@simulated
+async def test_a_pool_whose_status_cannot_even_be_put_together_does_not_stop_the_others() -> None:
+    world = World(job_seconds=7200)
+    world.add("strange", poolCapacity=1, queue__source__endpoint="https://strange/")
+    world.lines["https://strange/"].length = 2**40  # more than a status can hold
+    world.add()
+    with testing.capture_logs():  # tracebacks take long to write
+        await _watch_both(world)
+
+
+async def _watch_both(world: World) -> None:
+    async with runtime(world):
+        await asyncio.sleep(30)
+        for _ in range(2):
+            world.line.asked_at.clear()
+            world.line.length = 1
+            await asyncio.sleep(60)
+            assert 5 <= len(world.line.asked_at) <= 7  # on schedule: nobody began anew
+        assert len(world.pods()) == 2
+        assert world.made["strange"] == 1
+        assert "InternalError" not in world.condition("Ready")["reason"]
+        assert any("FailedToReconcile" in reason for reason in world.events("strange"))
