@@ -33,6 +33,8 @@ async def run(name: str, call: Callable[[], R], *, ended: Callable[[], None] | N
     def work() -> None:
         try:
             result = functools.partial(answer.set_result, call())
+        except StopIteration as error:  # no future takes it: whoever waits would wait for ever
+            result = functools.partial(answer.set_exception, RuntimeError(f"{name} raised {error!r}"))
         except Exception as error:  # noqa: BLE001  # it belongs to whoever waits
             result = functools.partial(answer.set_exception, error)
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile

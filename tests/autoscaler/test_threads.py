@@ -28,3 +28,12 @@ async def _given_up() -> None:
     assert not ended.is_set()
     go_on.set()
     await ended.wait()
+
+
+def test_a_call_that_ends_like_an_iterator_does_not_leave_who_waits_waiting() -> None:
+    async def wait() -> None:
+        async with asyncio.timeout(5):
+            await threads.run("empty", lambda: next(iter(())))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(wait())
