@@ -40,9 +40,14 @@ def stuck(found: Sequence[Stuck]) -> Told:
     return Told(reason=Reason.FAILED_WORKER, message=cannot_start(found), warning=True)
 
 
-def cannot_start(found: Sequence[Stuck]) -> str:
-    """Say how many workers cannot start, and why."""
-    return f"{workers(len(found))} cannot start: {', '.join(sorted({worker.trouble for worker in found}))}"
+def cannot_start(found: Sequence[Stuck], late: int = 0) -> str:
+    """Say how many workers cannot start and why, and how many were replaced for that; empty if there are none."""
+    said = []
+    if found:
+        said.append(f"{workers(len(found))} cannot start: {', '.join(sorted({worker.trouble for worker in found}))}")
+    if late:
+        said.append(f"{workers(late)} had a node, did not start within startTimeoutMinutes and went")
+    return "; ".join(said)
 
 
 def full(growth: Growth, capacity: int, kept: Sequence[str]) -> Told | None:

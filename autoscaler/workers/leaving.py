@@ -70,6 +70,7 @@ class Farewell:
             return self._context.clock.now() + self._retry.failed()
         log.info("worker_pools_let_go", objects=freed)
         self._is_done = True
+        self._retry.succeeded()
         return None
 
     async def _free(self) -> int:

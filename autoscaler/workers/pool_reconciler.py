@@ -78,6 +78,8 @@ class PoolReconciler:
         self._fault = backoff.Retry(context.clock, _BACKOFF)
         """After a fault of our own."""
         self._generation: int | None = None
+        self._late = 0
+        """How many workers were replaced last since they did not start in time; 0 once one has started."""
         self._pool_changed = True
         self._size: int | None = None
         """What the queue said last, until it was acted on."""
@@ -265,11 +267,11 @@ class PoolReconciler:
             self._status.tell(event_messages.failed(len(failed)))
         if stuck := [worker for worker in chosen.stuck if worker.name not in self._told_wrong]:
             self._status.tell(event_messages.stuck(stuck))
-        problem = None
-        if chosen.stuck:
-            problem = Problem(reason="WorkersCannotStart", message=event_messages.cannot_start(chosen.stuck))
-        self._status.note(Stage.WORKERS, problem)
         self._told_wrong = frozenset((*chosen.failed, *(worker.name for worker in chosen.stuck)))
+        self._late = len(chosen.of(Cause.NOT_STARTED)) or (0 if self._workers.has_started() else self._late)
+        message = event_messages.cannot_start(chosen.stuck, self._late)
+        problem = Problem(reason="WorkersCannotStart", message=message) if message else None
+        self._status.note(Stage.WORKERS, problem)
         again_at = self._growth.note_workers(failed=bool(failed or chosen.of(Cause.NOT_STARTED)))
         if again_at is not None:
             self._poller.ask_again(again_at)

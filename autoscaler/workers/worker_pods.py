@@ -17,6 +17,7 @@ from autoscaler.api import keys, names
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import batch, finalizers, kinds, objects, port, store, wire, writer
 from autoscaler.workers import pods, worker_index
+from autoscaler.workers.model import Phase
 from autoscaler.workers.worker_index import PoolId, PoolWorkers
 
 log = structlog.get_logger()
@@ -112,6 +113,10 @@ class WorkerPods:
     async def let_go(self, which: Mapping[str, objects.Pod]) -> batch.Outcome:
         """Take our finalizer off workers."""
         return await batch.each(self._refused_last(which.values()), self._remembering_refusals(self._let_go))
+
+    def has_started(self) -> bool:
+        """Tell whether one of the workers has started."""
+        return len(self.there) > self.there.phases[Phase.PENDING]
 
     def has_proven(self, template: str | None) -> bool:
         """Tell whether a worker did its work, or has been at it for a while.

@@ -42,6 +42,14 @@ class Clinic(World):
         return sorted(pod["status"].get("phase", "Pending") for pod in self.pods())
 
 
+class Slow(Clinic):
+    """A world in which workers take a minute and a half to start."""
+
+    def _work(self, pod: Body) -> Run:
+        del pod
+        return Run(start_seconds=90.0, run_seconds=self.job_seconds)
+
+
 BAD_IMAGE = {"containers": [{"name": "worker", "image": "bad:1"}]}
 BAD_INIT = {"initContainers": [{"name": "worker", "image": "bad:1"}]}
 NOWHERE = {"nodeSelector": {"disk": "none-has-it"}}
@@ -95,6 +103,22 @@ async def test_a_worker_with_a_node_that_does_not_start_in_time_is_replaced_with
         assert world.made["pool"] <= 2 + 2 * 37  # every ten minutes at most
         assert world.most["pool"] == 2
         assert any("startTimeoutMinutes" in event["message"] for event in world.events()["CleanUp"])
+
+
+@pytest.mark.accept("W24", part="a pool whose workers never start in time says so until one does")
+@simulated
+async def test_a_pool_whose_workers_never_start_in_time_is_not_ready_until_one_does() -> None:
+    world = Slow(job_seconds=36_000)
+    world.line.length = 3
+    world.add(poolCapacity=3, workerSpec__startTimeoutMinutes=1)
+    async with runtime(world):
+        await asyncio.sleep(60 * MINUTE)
+        ready = world.condition("Ready")
+        assert (ready["status"], ready["reason"]) == ("False", "WorkersCannotStart")
+        assert "did not start within startTimeoutMinutes" in ready["message"]
+        world.change(workerSpec__startTimeoutMinutes=5)
+        await asyncio.sleep(10 * MINUTE)
+        assert (world.phases(), world.condition("Ready")["status"]) == (["Running"] * 3, "True")
 
 
 @pytest.mark.accept("W24", part="workers that wait for a node keep their place")
