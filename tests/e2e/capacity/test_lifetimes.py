@@ -21,6 +21,8 @@ from tools.local.groups import GROUP_LABEL
 IDLE_SECONDS = 4
 NEWER_IMAGE = "ami-03cf127a"
 """Another one that moto has."""
+KWOK = "kwok.x-k8s.io/node"
+"""The annotation of nodes that KWOK keeps ready."""
 
 
 def records(site: Site, pool: str) -> dict[str, Object]:
@@ -216,7 +218,7 @@ def test_a_node_that_is_lost_and_stays_so_is_replaced(site: Site, start: conftes
     assert not runtime.entries("useless_instance_ended")
 
     def is_given_up() -> bool:
-        lose(site, node, timedelta(minutes=16))  # again and again: KWOK says that it is ready
+        lose(site, node, timedelta(minutes=16))  # again and again: KWOK may have had a last word
         return bool(runtime.entries("useless_instance_ended"))
 
     waiting.eventually(is_given_up)
@@ -226,10 +228,11 @@ def test_a_node_that_is_lost_and_stays_so_is_replaced(site: Site, start: conftes
 
 
 def lose(site: Site, node: str, ago: timedelta) -> None:
-    """Say that a node has not been ready for so long."""
+    """Say that a node has not been ready for so long; KWOK does not look after it any more."""
     there = site.nodes().get(node)
     if there is None:
         return
+    site.plane.api.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {KWOK: None}}})
     stamp = (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%SZ")
     conditions = [
         {**one, "status": "False", "lastTransitionTime": stamp} if one["type"] == "Ready" else one
