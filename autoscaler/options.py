@@ -30,10 +30,12 @@ class Options:
     """Which worker pools are handled."""
     class_name: str | None = None
     """The class of worker pools that this run is for; None: those without a class."""
+    classes: frozenset[str | None] = frozenset({None})
+    """All classes that this runtime handles, this run's and those of others beside it."""
     scaling: Scaling = field(default_factory=Scaling)
     """How nodes are scaled."""
     suffix: Callable[[], str] | None = None
-    """Makes the random part of a pod's name; None: as random as this machine can."""
+    """Makes the random part of a pod's name; None: as random as this computer can."""
 
 
 class Build(Protocol):

@@ -67,7 +67,7 @@ _CAPACITY: Final = (
     permissions.writing(Where.CLUSTER, "patch", InstancePool),  # the finalizer
     permissions.writing(Where.CLUSTER, "create get", Instance),
     permissions.rule(permissions.CORE, "nodes", "list patch watch", Where.CLUSTER),  # taints
-    permissions.rule(permissions.CORE, "pods", "list patch watch", Where.CLUSTER),  # the gate; a reservation
+    permissions.rule(permissions.CORE, "pods", "list patch watch", Where.CLUSTER),  # the gate; a claim's toleration
     permissions.rule(permissions.CORE, "pods/eviction", "create", Where.CLUSTER),
     permissions.rule("apps", "daemonsets", "list watch", Where.CLUSTER),  # what every new node will carry
     permissions.rule(permissions.CORE, "persistentvolumes persistentvolumeclaims", "list watch", Where.CLUSTER),

@@ -23,6 +23,7 @@ def registrations(
         options: what all of them are built from.
         classes: the classes of worker pools that are handled; None is the default class.
     """
+    options = replace(options, classes=frozenset(classes))
     return {
         lease.title: _registration(lease, options)
         for each in controllers.chosen(asked)

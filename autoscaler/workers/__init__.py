@@ -13,6 +13,7 @@ def build(context: control.ControllerContext, options: Options) -> control.Contr
     return controller.Controller(
         context,
         class_name=options.class_name,
+        classes=options.classes,
         namespace=None if options.scope is WorkerScope.CLUSTER else context.namespace,
         open_queues=partial(options.open_queues, context),
         suffix=options.suffix or worker_pods.random_suffix,

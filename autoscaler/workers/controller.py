@@ -39,13 +39,18 @@ class Controller:
         context: control.ControllerContext,
         *,
         class_name: str | None,
+        classes: frozenset[str | None],
         namespace: str | None,
         open_queues: Callable[[], queues.Queues],
         suffix: Callable[[], str] = worker_pods.random_suffix,
     ) -> None:
-        """Watch pools and pods of one namespace, or of all (None). Queues are opened when there is a loop to do so."""
+        """Watch pools and pods of one namespace, or of all (None). Queues are opened when there is a loop to do so.
+
+        `classes` are all that this runtime handles: pools of the others are in its own hands too.
+        """
         self._context = context
         self._class_name = class_name
+        self._classes = classes
         self._open_queues = open_queues
         self._suffix = suffix
         self._pools = context.watch(POOLS, objects.custom(WorkerPool), namespace)
@@ -61,14 +66,14 @@ class Controller:
         """Workers that may have no pool, and how often letting them go failed."""
         self._orphan_retry = backoff.Retry(context.clock, _BACKOFF)
         self._hosts: tuple[asyncio.TaskGroup, Shared] | None = None
-        self._farewell = leaving.Farewell(context, class_name=class_name, namespace=namespace)
+        self._farewell = leaving.Farewell(context, class_name=class_name, classes=classes, namespace=namespace)
         pool_target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=self._pools)
         unhandled.UnhandledPools(
             context,
             pool_target,
             self._pod_target,
             self._index,
-            class_name=class_name,
+            classes=classes,
             is_everywhere=namespace is None,
         )
         context.feed(self)
@@ -103,6 +108,7 @@ class Controller:
                 index=self._index,
                 reader=queue_reader.QueueReader(self._context.api, self._context.clock, queues),
                 class_name=self._class_name,
+                classes=self._classes,
                 suffix=self._suffix,
             )
             self._hosts = (group, shared)

@@ -42,9 +42,18 @@ _POOL: Final = msgspec.json.Decoder(_Pool)
 class Farewell:
     """Lets go of the pools of one class, once the stack leaves."""
 
-    def __init__(self, context: control.ControllerContext, *, class_name: str | None, namespace: str | None) -> None:
+    def __init__(
+        self,
+        context: control.ControllerContext,
+        *,
+        class_name: str | None,
+        classes: frozenset[str | None],
+        namespace: str | None,
+    ) -> None:
         self._context = context
         self._class_name = class_name
+        self._others = classes - {class_name}
+        """Classes that this runtime handles beside ours: each lets its own pools go."""
         self._namespace = namespace
         self._object = drain_object.DrainObject(context, names.worker_part(class_name))
         self._is_done = False
@@ -91,7 +100,8 @@ class Farewell:
     def _is_ours(self, pool: _Pool) -> bool:
         """Tell whether we handle a pool, or did when its class was another."""
         is_managed = pool.status.managed_by == self._context.identity
-        return is_managed or pool.spec.worker_pool_class_name == self._class_name
+        class_name = pool.spec.worker_pool_class_name
+        return class_name == self._class_name or (is_managed and class_name not in self._others)
 
     async def _let_go(self, held: tuple[kinds.ResourceType, objects.Simple]) -> None:
         resource, stored = held

@@ -20,14 +20,7 @@ from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
 from autoscaler.control import steps
 from autoscaler.kube import batch, finalizers, objects, port, writer
-from autoscaler.workers import (
-    decide,
-    event_messages,
-    growth,
-    poller,
-    status_writer,
-    worker_pods,
-)
+from autoscaler.workers import decide, event_messages, growth, poller, status_writer, worker_pods
 from autoscaler.workers.model import Cause, CleanUp, Counts, Plan, Policy, Pool, Problem
 from autoscaler.workers.shared import POOLS, Shared
 from autoscaler.workers.status_writer import Stage

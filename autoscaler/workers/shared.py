@@ -24,6 +24,8 @@ class Shared:
     reader: queue_reader.QueueReader
     class_name: str | None
     """Pools of this class are ours; None: pools without a class are."""
+    classes: frozenset[str | None]
+    """All classes that this runtime handles: a pool that moves among them stays with it."""
     suffix: Callable[[], str] = worker_pods.random_suffix
     handed_over: dict[str, int] = field(default_factory=dict)
     """Pools by UID, with the generation at which we let them go: a finalizer they have since is another's."""
@@ -32,11 +34,12 @@ class Shared:
         return pool.resource.spec.worker_pool_class_name == self.class_name
 
     def was_ours(self, pool: Pool) -> bool:
-        """Tell whether we handled a pool that is to be handled by another operator now, and still hold it."""
+        """Tell whether this runtime handled a pool that is to be another operator's now, and still holds it."""
         is_managed = pool.resource.status.managed_by == self.context.identity
         if self.handed_over.get(pool.meta.uid) == pool.meta.generation:
             return False
-        return is_managed and not self.is_ours(pool) and keys.FINALIZER in pool.meta.finalizers
+        is_leaving = pool.resource.spec.worker_pool_class_name not in self.classes
+        return is_managed and is_leaving and keys.FINALIZER in pool.meta.finalizers
 
     def note_handed_over(self, pool: Pool) -> None:
         """Note that we let a pool go, and forget those that are gone."""

@@ -45,12 +45,12 @@ class UnhandledPools:
         pods: writer.Target[objects.Pod],
         index: worker_index.WorkerIndex,
         *,
-        class_name: str | None,
+        classes: frozenset[str | None],
         is_everywhere: bool,
     ) -> None:
-        """Look at the pools that are not of our class; `is_everywhere`: we handle those of all namespaces."""
+        """Look at the pools that are of none of our classes; `is_everywhere`: we handle those of all namespaces."""
         self._context = context
-        self._class_name = class_name
+        self._classes = classes
         self._leases = KUBE_SYSTEM if is_everywhere else context.namespace
         self._target = pools
         self._pod_target = pods
@@ -64,7 +64,7 @@ class UnhandledPools:
 
     async def _look(self) -> float:
         pools = self._target.table or ()
-        strangers = [pool for pool in pools if pool.resource.spec.worker_pool_class_name != self._class_name]
+        strangers = [pool for pool in pools if pool.resource.spec.worker_pool_class_name not in self._classes]
         leases = {_lease(pool) for pool in strangers}
         self._signs = {name: sign for name, sign in self._signs.items() if name in leases}
         for name in sorted(leases):

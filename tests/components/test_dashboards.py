@@ -54,7 +54,12 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     )
     metrics = process.Process(around, {}).metrics
     workers = controller.Controller(
-        context(metrics.measure), class_name=None, namespace=None, open_queues=NOBODY, suffix=NOBODY
+        context(metrics.measure),
+        class_name=None,
+        classes=frozenset({None}),
+        namespace=None,
+        open_queues=NOBODY,
+        suffix=NOBODY,
     )
     workers._reconcilers.update({begun.key: (begun, NOBODY) for begun in lives})
     ground = context(metrics.measure)

@@ -197,15 +197,16 @@ def runtime(  # noqa: PLR0913  # each test sets what matters
     identity: str = "sluice",
     *,
     class_name: str | None = None,
+    also: Sequence[str | None] = (),
     pod: str = "a",
     observe: bool = False,
     everywhere: bool = False,
     wrap: running.Wrap | None = None,
 ) -> contextlib.AbstractAsyncContextManager[process.Process]:
-    """Run a replica that handles one class, in the namespace of all tests; at the end it stops cleanly."""
+    """Run a replica that handles one class, or others `also`, in the namespace of all tests; at the end it stops."""
     scope = WorkerScope.CLUSTER if everywhere else WorkerScope.NAMESPACE
     options = replace(running.NOTHING_OUTSIDE, open_queues=lambda _: world.lines, scope=scope)
-    made = registry.registrations([controllers.WORKERS], options, classes=[class_name])
+    made = registry.registrations([controllers.WORKERS], options, classes=[class_name, *also])
     return running.replica(world.cluster, made, identity=identity, pod=pod, observe=observe, wrap=wrap)
 
 
