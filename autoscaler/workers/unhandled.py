@@ -12,14 +12,13 @@ from typing import Final, NamedTuple
 import structlog
 
 from autoscaler import backoff, control
-from autoscaler.api import keys, names
+from autoscaler.api import controllers, keys, names
 from autoscaler.control import polling
 from autoscaler.kube import batch, finalizers, kinds, lease, objects, port, writer
 from autoscaler.workers import status, worker_index
 from autoscaler.workers.model import Pool
 
 log = structlog.get_logger()
-KUBE_SYSTEM: Final = "kube-system"
 LOOK_SECONDS: Final = 15.0
 PATIENCE_SECONDS: Final = 60.0
 """A class without an operator for so long has none: one that restarts is back by then."""
@@ -51,7 +50,7 @@ class UnhandledPools:
         """Look at the pools that are of none of our classes; `is_everywhere`: we handle those of all namespaces."""
         self._context = context
         self._classes = classes
-        self._leases = KUBE_SYSTEM if is_everywhere else context.namespace
+        self._leases = controllers.KUBE_SYSTEM if is_everywhere else context.namespace
         self._target = pools
         self._pod_target = pods
         self._index = index

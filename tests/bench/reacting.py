@@ -31,7 +31,7 @@ from autoscaler.api.resources.pools import Architecture
 from autoscaler.cloud import catalogue
 from autoscaler.kube import kinds, objects, port
 from tests import builders
-from tests.bench import load, results
+from tests.bench import load, processes, results
 from tools.local import fleet_cloud
 from tools.local.components import Component, Options
 from tools.local.groups import IMAGE
@@ -174,16 +174,16 @@ def idle_calls(scale: float) -> None:
         at_start = dict(Counter(call.action for call in proxy.calls))
         time.sleep(5)
         proxy.forget()
-        used, began = _cpu_seconds(process.pid), time.monotonic()
+        used, began = processes.cpu_seconds(process.pid), time.monotonic()
         time.sleep(seconds)
-        used, spent = _cpu_seconds(process.pid) - used, time.monotonic() - began
+        used, spent = processes.cpu_seconds(process.pid) - used, time.monotonic() - began
         results.tell(
             "idle_calls",
             groups=200,
             at_start=at_start,
             per_minute=60 * len(proxy.calls) / spent,
             core_percent=100 * used / spent,
-            runtime_mb=_resident_mb(process.pid),
+            runtime_mb=processes.resident_mb(process.pid),
         )
 
 
@@ -207,7 +207,7 @@ async def _take(plane: Plane, proxy: Proxy, row: Row) -> dict[str, Any]:
         await asyncio.to_thread(_wait_until, lambda: _known(plane, row.groups))
         await asyncio.sleep(1)
         proxy.forget()
-        used = _cpu_seconds(process.pid)
+        used = processes.cpu_seconds(process.pid)
         async with load.connected(plane.kubeconfig) as api, _marks(api) as marks:
             began = time.monotonic()
             await _create(api, row)
@@ -226,8 +226,8 @@ async def _take(plane: Plane, proxy: Proxy, row: Row) -> dict[str, Any]:
             "nodes": await asyncio.to_thread(_desired, plane),
             "reads": len(proxy.calls) - len(calls),
             "moto_seconds": {action: round(spent, 3) for action, spent in proxy.moto_seconds.items()},
-            "runtime_cpu_seconds": _cpu_seconds(process.pid) - used,
-            "runtime_mb": _resident_mb(process.pid),
+            "runtime_cpu_seconds": processes.cpu_seconds(process.pid) - used,
+            "runtime_mb": processes.resident_mb(process.pid),
         }
     await asyncio.to_thread(_empty, plane)
     return taken
@@ -417,13 +417,3 @@ def _wait_until(check: Callable[[], bool]) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {WITHIN_SECONDS:g} s")
         time.sleep(0.05)
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

@@ -22,7 +22,7 @@ from autoscaler.api import crds, resources
 from autoscaler.kube import kinds
 from components import deployment
 from tests import builders
-from tests.bench import results
+from tests.bench import processes, results
 from tests.components import accesses, places
 from tools.local import ports, tokens
 from tools.local.components import Component, Options
@@ -131,15 +131,15 @@ def _start(plane: Plane, checkout: Checkout, scratch: Path) -> Start:
     ):
         try:
             _until_said(process.stdout, FIRST_WATCH, errors)
-            watched, at_first = time.monotonic() - began, _resident_mb(process.pid)
+            watched, at_first = time.monotonic() - began, processes.resident_mb(process.pid)
             _until(lambda: _is_ready(command.environment["SLUICE_LISTEN"]))
-            ready, used = time.monotonic() - began, _cpu_seconds(process.pid)
+            ready, used = time.monotonic() - began, processes.cpu_seconds(process.pid)
             time.sleep(SETTLED_SECONDS)
             return Start(
                 first_watch_seconds=watched,
                 ready_seconds=ready,
                 first_watch_mb=at_first,
-                settled_mb=_resident_mb(process.pid),
+                settled_mb=processes.resident_mb(process.pid),
                 cpu_seconds=used,
             )
         finally:
@@ -208,13 +208,3 @@ def _until(check: Callable[[], bool]) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {WITHIN_SECONDS:g} s")
         time.sleep(0.02)
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

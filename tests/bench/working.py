@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-import os
 import socket
 import statistics
 import subprocess
@@ -23,7 +22,7 @@ from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
 from autoscaler.workers import pods
 from tests import builders
-from tests.bench import load, results
+from tests.bench import load, processes, results
 from tests.scenarios import worker_world
 from tools.local.plane import REPOSITORY, Plane
 
@@ -123,7 +122,7 @@ async def _workers(plane: Plane, process: subprocess.Popen[bytes], pools: int) -
             pools=pools,
             pods=many,
             seconds=ten,
-            runtime_mb=_resident_mb(process.pid),
+            runtime_mb=processes.resident_mb(process.pid),
         )
 
 
@@ -208,9 +207,9 @@ async def _polls(plane: Plane, process: subprocess.Popen[bytes], count: int, int
         live = time.monotonic() - created
         await asyncio.sleep(2 * interval + 5)
         queues.asked_at.clear()
-        used, started = _cpu_seconds(process.pid), time.monotonic()
+        used, started = processes.cpu_seconds(process.pid), time.monotonic()
         await asyncio.sleep(measured)
-        used, seconds = _cpu_seconds(process.pid) - used, time.monotonic() - started
+        used, seconds = processes.cpu_seconds(process.pid) - used, time.monotonic() - started
         gaps = sorted(
             after - before for asked in queues.asked_at.values() for before, after in itertools.pairwise(asked)
         )
@@ -224,7 +223,7 @@ async def _polls(plane: Plane, process: subprocess.Popen[bytes], count: int, int
             gap_p99=gaps[int(len(gaps) * 0.99)],
             gap_max=gaps[-1],
             core_percent=100 * used / seconds,
-            runtime_mb=_resident_mb(process.pid),
+            runtime_mb=processes.resident_mb(process.pid),
         )
 
 
@@ -298,13 +297,3 @@ async def _until(check: Callable[[], bool]) -> None:
     async with asyncio.timeout(WITHIN_SECONDS):
         while not check():  # noqa: ASYNC110  # what another process does
             await asyncio.sleep(0.02)
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
