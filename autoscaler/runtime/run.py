@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import secrets
 import signal
 from collections.abc import Callable, Mapping
@@ -24,6 +25,8 @@ from autoscaler.runtime import (
 
 log = structlog.get_logger()
 
+_YOUNG_OBJECTS = 50_000
+"""How many new objects make Python look for cycles among them: the default, 700, is a look for every few pods read."""
 
 Assemble = Callable[[settings.Settings], Mapping[str, process.Registration]]
 """Puts the controllers together that these settings ask for."""
@@ -33,6 +36,8 @@ def run(chosen: settings.Settings, assemble: Assemble) -> int:
     """Run the controllers until told to stop; return the exit code."""
     telemetry.configure_logging(chosen.log_level)
     log_bridge.install()
+    gc.freeze()  # what was imported stays; collections need not look at it
+    gc.set_threshold(_YOUNG_OBJECTS)
     try:
         asyncio.run(_run(chosen, assemble(chosen)))
     except (credentials.CredentialsError, compatibility.IncompatibleError, port.KubeError) as error:
