@@ -81,7 +81,7 @@ def test_an_operator_of_a_namespace_needs_a_role_there_and_leaves_the_others_alo
         assert not queues.asked("far")
         alone.plane.api.delete(alone.pool_path("near"))
         waiting.eventually(lambda: alone.is_gone("near"))
-        assert "403" not in replica.log.read_text()
+        assert "forbidden" not in replica.log.read_text()
     finally:
         remove_namespace(other)
 
