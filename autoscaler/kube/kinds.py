@@ -58,6 +58,7 @@ STATEFUL_SETS: Final = _grouped("apps", "statefulsets", "StatefulSet")
 DAEMON_SETS: Final = _grouped("apps", "daemonsets", "DaemonSet")
 JOBS: Final = _grouped("batch", "jobs", "Job")
 DISRUPTION_BUDGETS: Final = _grouped("policy", "poddisruptionbudgets", "PodDisruptionBudget")
+PRIORITY_CLASSES: Final = _grouped("scheduling.k8s.io", "priorityclasses", "PriorityClass", namespaced=False)
 LEASES: Final = _grouped("coordination.k8s.io", "leases", "Lease")
 DEFINITIONS: Final = _grouped(
     "apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False

@@ -133,7 +133,7 @@ def pod(raw: bytes | msgspec.Raw) -> Pod:
     scheduled, ready = conditions.get("PodScheduled"), conditions.get("Ready")
     unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable"
     return Pod(
-        meta=_meta(read.metadata),
+        meta=meta(read.metadata),
         node_name=sys.intern(spec.node_name),
         nominated_node=status.nominated_node_name,
         scheduler=sys.intern(spec.scheduler_name),
@@ -159,7 +159,7 @@ def node(raw: bytes | msgspec.Raw) -> Node:
     read = wire.NODE.decode(raw)
     ready = next((condition for condition in read.status.conditions if condition.type == "Ready"), None)
     return Node(
-        meta=_meta(read.metadata),
+        meta=meta(read.metadata),
         provider_id=read.spec.provider_id,
         unschedulable=read.spec.unschedulable,
         taints=tuple(
@@ -174,19 +174,20 @@ def node(raw: bytes | msgspec.Raw) -> Node:
 
 def simple(raw: bytes | msgspec.Raw) -> Simple:
     """Decode an object's metadata."""
-    return Simple(meta=_meta(wire.SIMPLE.decode(raw).metadata))
+    return Simple(meta=meta(wire.SIMPLE.decode(raw).metadata))
 
 
 def custom(model: type[R]) -> Callable[[bytes | msgspec.Raw], Custom[R]]:
     """Return the decoder of a kind of ours."""
 
     def decode(raw: bytes | msgspec.Raw) -> Custom[R]:
-        return Custom(meta=_meta(wire.SIMPLE.decode(raw).metadata), resource=model.model_validate_json(bytes(raw)))
+        return Custom(meta=meta(wire.SIMPLE.decode(raw).metadata), resource=model.model_validate_json(bytes(raw)))
 
     return decode
 
 
-def _meta(read: wire.ObjectMeta) -> Meta:
+def meta(read: wire.ObjectMeta) -> Meta:
+    """Keep of an object's metadata what decisions read."""
     return Meta(
         key=Key(sys.intern(read.namespace), read.name),
         uid=read.uid,

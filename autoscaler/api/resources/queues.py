@@ -46,6 +46,13 @@ class ResourceFlavorSpec(Model):
     """Tolerations that admitted pods receive."""
 
 
+class ResourceFlavorStatus(Model):
+    """Whether it can go."""
+
+    conditions: Conditions = ()
+    """InUse says which ClusterQueues and jobs keep a flavor from going whose deletion was asked for."""
+
+
 class ResourceFlavor(Resource):
     """A kind of node that quota is counted for, such as on-demand or spot."""
 
@@ -53,6 +60,8 @@ class ResourceFlavor(Resource):
 
     spec: ResourceFlavorSpec = ResourceFlavorSpec()
     """The nodes that quota of this flavor is spent on."""
+    status: ResourceFlavorStatus = ResourceFlavorStatus()
+    """Whether it can go."""
 
 
 class QueueingStrategy(StrEnum):
@@ -202,7 +211,7 @@ class ClusterQueueStatus(Model):
     admitted: Count | None = None
     """Workloads that have their quota."""
     conditions: Conditions = ()
-    """Active says whether the queue can admit anything, and if not, why."""
+    """Active says whether the queue can admit anything, and if not, why; InUse what keeps it from being deleted."""
 
 
 class ClusterQueue(Resource):
@@ -245,7 +254,7 @@ class LocalQueueStatus(Model):
     admitted: Count | None = None
     """Workloads that have their quota."""
     conditions: Conditions = ()
-    """Active says whether jobs of this queue can be admitted, and if not, why."""
+    """Active says whether jobs of this queue can be admitted, and if not, why; InUse what keeps it from going."""
 
 
 class LocalQueue(Resource):

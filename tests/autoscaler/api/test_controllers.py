@@ -66,11 +66,6 @@ def test_kinds_of_ours_are_named_as_they_are_served() -> None:
     assert {name.partition("/")[2] for name in named} == {"", "status"}
 
 
-def test_a_kind_without_a_status_has_none_to_be_written() -> None:
-    (rule,) = permissions.watching(Where.CLUSTER, resources.ResourceFlavor)
-    assert rule.resources == ("resourceflavors",)
-
-
 def kube_rules(*asked: str, classes: Sequence[str | None] = (None,)) -> tuple[permissions.KubeRule, ...]:
     return controllers.kube_rules(asked, scope=WorkerScope.NAMESPACE, classes=classes)
 

@@ -1,0 +1,1 @@
+"""Elastic jobs under quota (seed 004)."""

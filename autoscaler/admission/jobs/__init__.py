@@ -1,0 +1,1 @@
+"""The kinds of jobs that can wait for quota."""

@@ -1,0 +1,97 @@
+"""What admission does to the cluster, as data: one write to one object each, with what must still be true of it. Pure.
+
+Nothing is sent here. Every write that follows from what was read names the version that was read, so that a decision
+made on an old view fails instead of counting twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from autoscaler.kube import objects
+
+
+class On(StrEnum):
+    """The kinds that are written to."""
+
+    WORKLOAD = "workload"
+    JOB = "job"
+    POD = "pod"
+
+
+class Verb(StrEnum):
+    """What is done."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    PATCH_STATUS = "patch status of"
+    DELETE = "delete"
+
+
+class Step(StrEnum):
+    """What a write is for. Each object has one moment per step at which a refused one is tried again."""
+
+    CREATE = "create"
+    SPEC = "spec"
+    SUSPEND = "suspend"
+    SHRINK = "shrink"
+    SLICE = "slice"
+    FOLD = "fold"
+    RECORD = "record"
+    OPEN = "open"
+    TOUCH = "touch"
+    WITHDRAW = "withdraw"
+    ADMIT = "admit"
+    CLAIM = "claim"
+    EVICT = "evict"
+    RELEASE = "release"
+    TELL = "tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One write to one object."""
+
+    step: Step
+    on: On
+    verb: Verb
+    key: objects.Key
+    kind: str = ""
+    """The kind of a job, which has several."""
+    uid: str = ""
+    """The very object it is for; empty: it is made."""
+    resource_version: int | None = None
+    """The version that was decided on; None: any of this object."""
+    body: Mapping[str, Any]
+    """The object, or the merge patch; of a status patch, the status."""
+    why: str
+
+
+def patch(on: On, step: Step, stored: objects.Stored, body: Mapping[str, Any], why: str) -> Write:
+    """Change an object that is still as it was read."""
+    return _write(on, step, Verb.PATCH, stored, body, why)
+
+
+def patch_status(on: On, step: Step, stored: objects.Stored, body: Mapping[str, Any], why: str) -> Write:
+    """Change the status of an object that is still as it was read."""
+    return _write(on, step, Verb.PATCH_STATUS, stored, body, why)
+
+
+def delete(on: On, step: Step, stored: objects.Stored, why: str) -> Write:
+    """Delete an object that is still as it was read."""
+    return _write(on, step, Verb.DELETE, stored, {}, why)
+
+
+def _write(on: On, step: Step, verb: Verb, stored: objects.Stored, body: Mapping[str, Any], why: str) -> Write:
+    meta = stored.meta
+    return Write(
+        step=step,
+        on=on,
+        verb=verb,
+        key=meta.key,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        body=body,
+        why=why,
+    )
