@@ -58,6 +58,10 @@ class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     flavors: Mapping[str, str] = {}
     """The flavor that each resource comes from."""
 
+    def with_count(self, count: int) -> "Assignment":
+        """Return the same for another number of pods."""
+        return Assignment(name=self.name, count=count, flavors=self.flavors)
+
 
 class Admission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What was granted, or is claimed."""

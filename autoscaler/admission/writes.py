@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from autoscaler.kube import objects
+from autoscaler.kube.objects import Key, Stored
 
 
 class On(StrEnum):
@@ -50,13 +50,22 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What to tell about the job once a write is done."""
+
+    reason: str
+    message: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """One write to one object."""
 
     step: Step
     on: On
     verb: Verb
-    key: objects.Key
+    key: Key
     kind: str = ""
     """The kind of a job, which has several."""
     uid: str = ""
@@ -64,26 +73,33 @@ class Write:
     resource_version: int | None = None
     """The version that was decided on; None: any of this object."""
     body: Mapping[str, Any]
-    """The object, or the merge patch; of a status patch, the status."""
+    """The object, or the merge patch; of a status patch, the status; of a job, whether it is to be suspended."""
     why: str
+    event: Event | None = None
 
 
-def patch(on: On, step: Step, stored: objects.Stored, body: Mapping[str, Any], why: str) -> Write:
+def patch(
+    on: On, step: Step, stored: Stored, body: Mapping[str, Any], why: str, *, event: Event | None = None
+) -> Write:
     """Change an object that is still as it was read."""
-    return _write(on, step, Verb.PATCH, stored, body, why)
+    return _write(on, step, Verb.PATCH, stored, body=body, why=why, event=event)
 
 
-def patch_status(on: On, step: Step, stored: objects.Stored, body: Mapping[str, Any], why: str) -> Write:
+def patch_status(
+    on: On, step: Step, stored: Stored, body: Mapping[str, Any], why: str, *, event: Event | None = None
+) -> Write:
     """Change the status of an object that is still as it was read."""
-    return _write(on, step, Verb.PATCH_STATUS, stored, body, why)
+    return _write(on, step, Verb.PATCH_STATUS, stored, body=body, why=why, event=event)
 
 
-def delete(on: On, step: Step, stored: objects.Stored, why: str) -> Write:
+def delete(on: On, step: Step, stored: Stored, why: str) -> Write:
     """Delete an object that is still as it was read."""
-    return _write(on, step, Verb.DELETE, stored, {}, why)
+    return _write(on, step, Verb.DELETE, stored, body={}, why=why, event=None)
 
 
-def _write(on: On, step: Step, verb: Verb, stored: objects.Stored, body: Mapping[str, Any], why: str) -> Write:
+def _write(  # noqa: PLR0913  # a write has as many parts
+    on: On, step: Step, verb: Verb, stored: Stored, *, body: Mapping[str, Any], why: str, event: Event | None
+) -> Write:
     meta = stored.meta
     return Write(
         step=step,
@@ -94,4 +110,5 @@ def _write(on: On, step: Step, verb: Verb, stored: objects.Stored, body: Mapping
         resource_version=meta.resource_version,
         body=body,
         why=why,
+        event=event,
     )

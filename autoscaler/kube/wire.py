@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 
-class _Struct(msgspec.Struct, rename="camel", gc=False, frozen=True):
+class _Struct(msgspec.Struct, rename="camel", gc=False, frozen=True, omit_defaults=True):
     pass
 
 
@@ -123,9 +123,11 @@ class Affinity(_Struct, frozen=True):
 
 class Toleration(_Struct, frozen=True):
     key: str = ""
-    operator: str = "Equal"
+    operator: str = ""
+    """Empty: Equal. Kept as it was sent, since a toleration may be written back only unchanged."""
     value: str = ""
     effect: str = ""
+    toleration_seconds: int | None = None
 
 
 class Spread(_Struct, frozen=True):

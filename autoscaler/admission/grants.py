@@ -1,0 +1,166 @@
+"""What an admitted job's Workload should say: how many pods are granted, which slices were counted, what is recorded.
+
+Pure. Always granted ≤ spec. A shrink lowers granted to what the job wants, or to the pods that still run; a fold raises
+it by slices that were admitted and notes their UIDs in the same write, so that none is counted twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from autoscaler.admission import manifests, resize_messages, workload_status, writes
+from autoscaler.admission.job_state import JobState
+from autoscaler.admission.workload import Admission, Assignment, ConditionType, Requeue, Workload
+from autoscaler.admission.workload_status import Change
+from autoscaler.admission.writes import On, Step, Write
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.resources.workloads import FOLDED_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The ledger of a Workload as it should be."""
+
+    assignments: Mapping[str, Assignment]
+    folded: frozenset[str]
+    opened: Mapping[str, tuple[str, ...]]
+    withdrawn: Mapping[str, tuple[str, ...]]
+    requeue: Requeue | None
+
+    def granted(self, pod_set: str) -> int:
+        """Return how many pods of a pod set may run."""
+        found = self.assignments.get(pod_set)
+        return found.count if found is not None else 0
+
+
+def draft(state: JobState) -> Draft:
+    """Lower what is granted where the job shrank, raise it by admitted slices, forget slices that are gone."""
+    workload, admission = _admitted(state)
+    there = {each.meta.uid for each in state.slices}
+    before = Draft(
+        assignments={each.name: each for each in admission.assignments},
+        folded=frozenset(uid for uid in workload.folded if uid in there),
+        opened=dict(workload.opened),
+        withdrawn=dict(workload.withdrawn),
+        requeue=workload.requeue,
+    )
+    return _folded(state, _shrunk(state, before))
+
+
+def write(state: JobState, wanted: Draft, now: float) -> tuple[Write, ...]:
+    """Write the ledger where it differs; else the spec, where it does: one write to the Workload at a time."""
+    workload, admission = _admitted(state)
+    changes = _changes(workload, admission, wanted)
+    told = _conditions(state, wanted)
+    changed = [each for each in told if not workload_status.says(workload, each)]
+    if changed:
+        changes["conditions"] = workload_status.with_conditions(workload, changed, now)
+    if changes:
+        why = _why(changes, admission, wanted)
+        return (writes.patch_status(On.WORKLOAD, _step(changes), workload, changes, why),)
+    return _spec(state, workload)
+
+
+def _shrunk(state: JobState, before: Draft) -> Draft:
+    """Lower what is granted to what the job wants, or to the pods that still run."""
+    lowered = {}
+    for name, assigned in before.assignments.items():
+        most = max(state.size(name), len(state.staying(name)))
+        lowered[name] = assigned.with_count(min(assigned.count, most))
+    return replace(before, assignments=lowered)
+
+
+def _folded(state: JobState, before: Draft) -> Draft:
+    """Raise what is granted by slices that were admitted, as many as the job still wants."""
+    workload, _ = _admitted(state)
+    assignments, folded = dict(before.assignments), set(before.folded)
+    for pod_set in workload.pod_sets:
+        most = min(pod_set.count, state.size(pod_set.name))
+        for each in state.unfolded(pod_set.name):
+            granted = each.admission.of(pod_set.name) if each.admission is not None else None
+            there = assignments.get(pod_set.name)
+            count = there.count if there is not None else 0
+            if granted is None or each.is_leaving or count >= most or len(folded) >= FOLDED_MAX:
+                continue
+            raised = min(most, count + granted.count)
+            assignments[pod_set.name] = (there if there is not None and there.count else granted).with_count(raised)
+            folded.add(each.meta.uid)
+    return replace(before, assignments=assignments, folded=frozenset(folded))
+
+
+def _changes(workload: Workload, admission: Admission, wanted: Draft) -> Manifest:
+    changes: Manifest = {}
+    assignments = tuple(wanted.assignments.values())
+    if assignments != admission.assignments:
+        changed = Admission(
+            cluster_queue=admission.cluster_queue, generation=admission.generation, assignments=assignments
+        )
+        changes["admission"] = workload_status.admission(changed)
+    if wanted.folded != workload.folded:
+        changes["foldedSlices"] = sorted(wanted.folded) or None
+    if _some(wanted.opened) != _some(workload.opened):
+        changes["opened"] = workload_status.pods(wanted.opened) or None
+    if _some(wanted.withdrawn) != _some(workload.withdrawn):
+        changes["withdrawn"] = workload_status.pods(wanted.withdrawn) or None
+    if wanted.requeue != workload.requeue:
+        changes["requeue"] = workload_status.requeue(wanted.requeue) if wanted.requeue is not None else None
+    return changes
+
+
+def _conditions(state: JobState, wanted: Draft) -> list[Change]:
+    workload, _ = _admitted(state)
+    resize = resize_messages.condition(state, {name: each.count for name, each in wanted.assignments.items()})
+    told = [resize] if resize.holds or ConditionType.RESIZE_REQUESTED in workload.conditions else []
+    if not workload.holds(ConditionType.PODS_READY) and is_ready(state, wanted):
+        message = "all granted pods were ready once"
+        told.append(Change(type=ConditionType.PODS_READY, holds=True, reason="PodsReady", message=message))
+    return told
+
+
+def is_ready(state: JobState, wanted: Draft) -> bool:
+    """Tell whether all pods that are granted and wanted are Ready now."""
+    names = wanted.assignments.keys()
+    return all(len(state.pods.of(name).ready) >= min(wanted.granted(name), state.size(name)) for name in names)
+
+
+def _spec(state: JobState, workload: Workload) -> tuple[Write, ...]:
+    """Bring the spec to what the job wants, and never below what is granted."""
+    job = state.wanted
+    if job is None or workload.admission is None:
+        return ()
+    want = {each.name: manifests.pod_set(each, max(each.size, state.granted(each.name))) for each in job.pod_sets}
+    for pod_set in workload.pod_sets:
+        granted = state.granted(pod_set.name)
+        if pod_set.name not in want and granted:
+            want[pod_set.name] = manifests.pod_set(pod_set, granted)
+    counts = {name: each["count"] for name, each in want.items()}
+    if counts == {each.name: each.count for each in workload.pod_sets}:
+        return ()
+    body = {"spec": {"podSets": list(want.values())}}
+    return (writes.patch(On.WORKLOAD, Step.SPEC, workload, body, "the job was resized"),)
+
+
+def _step(changes: Manifest) -> Step:
+    if "foldedSlices" in changes:
+        return Step.FOLD
+    if "admission" in changes:
+        return Step.SHRINK
+    return Step.RECORD if "opened" in changes or "withdrawn" in changes else Step.TELL
+
+
+def _why(changes: Manifest, admission: Admission, wanted: Draft) -> str:
+    moved = [
+        f"{name} {admission.count(name)} → {each.count}"
+        for name, each in wanted.assignments.items()
+        if each.count != admission.count(name)
+    ]
+    return f"granted: {', '.join(moved)}" if moved else f"changed: {', '.join(changes)}"
+
+
+def _some(by_pod_set: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {name: uids for name, uids in by_pod_set.items() if uids}
+
+
+def _admitted(state: JobState) -> tuple[Workload, Admission]:
+    if state.workload is None or state.workload.admission is None:
+        raise ValueError(f"job {state.uid} is not admitted")
+    return state.workload, state.workload.admission

@@ -1,0 +1,34 @@
+"""What a Workload says about a resize that is under way: what it waits for, in words. Pure."""
+
+from collections.abc import Mapping
+
+from autoscaler.admission.job_state import JobState
+from autoscaler.admission.workload import ConditionType
+from autoscaler.admission.workload_status import Change
+
+
+def condition(state: JobState, granted: Mapping[str, int]) -> Change:
+    """Write the condition ResizeRequested for what is granted."""
+    job = state.wanted
+    sizes = {each.name: each.size for each in job.pod_sets} if job is not None else {}
+    waits = [_waits(state, name, sizes.get(name, 0), granted.get(name, 0)) for name in {**granted, **sizes}]
+    said = [each for each in waits if each]
+    if not said:
+        return _change(holds=False, reason="Settled", message="the job has the size that it wants")
+    grows = any(sizes.get(name, 0) > granted.get(name, 0) for name in {**granted, **sizes})
+    return _change(holds=True, reason="ScalingUp" if grows else "ScalingDown", message="; ".join(said))
+
+
+def _waits(state: JobState, pod_set: str, size: int, granted: int) -> str:
+    if size > granted:
+        return f"{pod_set}: {granted} of {size} pods are granted, {size - granted} wait for quota"
+    if size < granted:
+        running = len(state.staying(pod_set))
+        return (
+            f"{pod_set}: {granted - size} pods more than the job wants keep their quota while they run ({running} run)"
+        )
+    return ""
+
+
+def _change(*, holds: bool, reason: str, message: str) -> Change:
+    return Change(type=ConditionType.RESIZE_REQUESTED, holds=holds, reason=reason, message=message)
