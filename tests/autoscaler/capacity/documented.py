@@ -83,7 +83,7 @@ def tolerated(tolerations: Iterable[wire.Toleration], taint: Any) -> bool:
         effect_fits = one.effect in ("", taint.effect)
         if one.operator == "Exists" and effect_fits and one.key in ("", taint.key):
             return True
-        if one.operator == "Equal" and effect_fits and one.key == taint.key and one.value == taint.value:
+        if one.operator in ("", "Equal") and effect_fits and one.key == taint.key and one.value == taint.value:
             return True
     return False
 
