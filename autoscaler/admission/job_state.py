@@ -4,7 +4,7 @@ Words: *open* is a live pod without our gate; *recorded* is a pod whose UID stan
 be opened; *size* is what the job wants now; *spec* and *granted* are what the Workload says, per pod set.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
@@ -73,7 +73,7 @@ class JobState:
     priority: int = 0
     """The value of the pods' PriorityClass."""
     flavors: Mapping[str, ResourceFlavorSpec] = field(default_factory=dict)
-    lost_nodes: Collection[str] = ()
+    lost_nodes: Container[str] = ()
     """Nodes that are gone or do not answer."""
     memory: Memory = Memory()
 

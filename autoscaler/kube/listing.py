@@ -1,5 +1,6 @@
 """Read all objects of a kind as they are now, page by page: for what is not watched, or must not be a moment old."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
@@ -20,6 +21,19 @@ async def read(
     query: Mapping[str, str] | None = None,
 ) -> list[T]:
     """Return all objects, or those of one namespace; none where the kind itself is not served."""
+    found, _ = await read_at(api, resource, decode, namespace=namespace, query=query)
+    return found
+
+
+async def read_at(
+    api: port.Api,
+    resource: kinds.ResourceType,
+    decode: Callable[[msgspec.Raw], T],
+    *,
+    namespace: str | None = None,
+    query: Mapping[str, str] | None = None,
+) -> tuple[list[T], int]:
+    """Return all objects and the version of the list; none, and 0, where the kind itself is not served."""
     found: list[T] = []
     asked = {"limit": str(PAGE), **(query or {})}
     while True:
@@ -27,11 +41,12 @@ async def read(
         try:
             page = wire.LISTING.decode(port.required(await api.send(request)))
         except port.NotFoundError:
-            return found
+            return [], 0
         found.extend(decode(item) for item in page.items)
         if not page.metadata.continue_:
-            return found
+            return found, int(page.metadata.resource_version or 0)
         asked = {**asked, "continue": page.metadata.continue_}
+        await asyncio.sleep(0)  # a long list must not keep others waiting
 
 
 async def pods_on(api: port.Api, node: str) -> list[objects.Pod]:

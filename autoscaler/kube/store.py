@@ -140,6 +140,16 @@ class Table(Generic[T]):
         for found in self.unreadable.values():
             self._tell_unreadable(found)
 
+    def catch_up(self, listed: Iterable[T], resource_version: int) -> None:
+        """Take over a list that may be newer than the watch; what it lacks was deleted, unless we know of it since."""
+        everything = list(listed)
+        there = {stored.meta.key for stored in everything}
+        for stored in everything:
+            self._take(stored)
+        for known in list(self._objects.values()):
+            if known.meta.key not in there and known.meta.resource_version <= resource_version:
+                self._change(known, None)
+
     def put_aside(self, meta: Meta, problem: str) -> None:
         """Remember an object that cannot be read, and why, instead of what we knew of it."""
         self.gone(meta)
