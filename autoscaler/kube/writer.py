@@ -261,7 +261,7 @@ class Writer:
             try:
                 async with self._slots:  # not while we pause: a few busy objects must not keep the others waiting
                     limit = self._fence.check(request)
-                    return port.required(await self._api.send(dataclasses.replace(request, timeout_seconds=limit)))
+                    return port.required(await self._api.send(_within(request, limit)))
             except port.UnreachableError:
                 if is_last:
                     raise
@@ -274,6 +274,12 @@ class Writer:
                     raise
             await asyncio.sleep(min(_BACKOFF.longest_seconds, pause))
         raise AssertionError("the last attempt returns or raises")
+
+
+def _within(request: port.Request, seconds: float) -> port.Request:
+    """Bound a call on both sides: a server that answers nobody any more must not write for a leader that was."""
+    query = {**request.query, "timeout": f"{max(1, int(seconds * 1000))}ms"}
+    return dataclasses.replace(request, query=query, timeout_seconds=seconds)
 
 
 def _nothing(answer: bytes) -> None:

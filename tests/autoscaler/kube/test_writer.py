@@ -212,3 +212,35 @@ async def test_a_write_is_remembered_although_whoever_asked_for_it_was_cancelled
         cycle.cancel()
         assert await b.writer.flush(10)
         assert b.known() == {"a"}
+
+
+class Ending:
+    """A fence that closes in three seconds."""
+
+    def check(self, request: port.Request) -> float:
+        del request
+        return 3.0
+
+
+class Recording:
+    """An API server that remembers what it was asked, and says no."""
+
+    def __init__(self) -> None:
+        self.asked: list[port.Request] = []
+
+    async def send(self, request: port.Request) -> port.Response:
+        self.asked.append(request)
+        return port.Response(status=403, body=b"{}")
+
+    def watch(self, path: str, query: object) -> object:
+        raise NotImplementedError
+
+
+@pytest.mark.accept("E8", part="a write ends, on the server too, before the Lease does")
+@simulated
+async def test_the_server_too_is_told_when_a_write_must_have_ended() -> None:
+    api = Recording()
+    target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
+    with pytest.raises(port.ApiError):
+        await writer.Writer(api, Ending()).create(target, manifest("a"))  # type: ignore[arg-type]
+    assert [(each.query["timeout"], each.timeout_seconds) for each in api.asked] == [("3000ms", 3.0)]
