@@ -13,9 +13,8 @@ from typing import Final
 from autoscaler.api import keys
 from autoscaler.capacity import demand, work
 from autoscaler.capacity.experience import Landed
-from autoscaler.capacity.placement import selecting
 from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.kube import objects, shapes
+from autoscaler.kube import objects, selecting, shapes
 
 FREE_TAINT: Final = objects.NodeTaint(keys.RESERVED_FOR, keys.RESERVED_FOR_NONE, "NoSchedule")
 

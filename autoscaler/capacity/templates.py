@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping
 from autoscaler.api import keys
 from autoscaler.capacity import ephemeral
 from autoscaler.capacity.model import PODS, Template
-from autoscaler.capacity.placement import selecting
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import objects, shapes, wire
+from autoscaler.kube import objects, selecting, shapes, wire
 
 
 def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:

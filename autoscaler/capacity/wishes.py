@@ -9,9 +9,8 @@ from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.capacity import demand
-from autoscaler.capacity.placement import selecting
 from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.kube import objects, shapes, wire
+from autoscaler.kube import objects, selecting, shapes, wire
 
 _TAG: Final = keys.tag_label("")
 

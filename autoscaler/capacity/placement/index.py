@@ -8,8 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from autoscaler.capacity.placement import selecting
-from autoscaler.kube import objects, shapes, wire
+from autoscaler.kube import objects, selecting, shapes, wire
 
 Value = TypeVar("Value")
 Thresholds = tuple[list[int], list[int]]

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import model
-from autoscaler.capacity.placement import choosing, ground, index, lots, selecting, trimming
+from autoscaler.capacity.placement import choosing, ground, index, lots, trimming
+from autoscaler.kube import selecting
 
 
 class Explainer:

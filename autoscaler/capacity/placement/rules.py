@@ -16,8 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from autoscaler.api import keys
-from autoscaler.capacity.placement import selecting
-from autoscaler.kube import shapes, wire
+from autoscaler.kube import selecting, shapes, wire
 
 UNBOUND: Final = 1 << 60
 """A limit that nothing reaches."""

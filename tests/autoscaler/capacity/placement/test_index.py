@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.capacity.placement import index, selecting
-from autoscaler.kube import objects, wire
+from autoscaler.capacity.placement import index
+from autoscaler.kube import objects, selecting, wire
 
 KEYS = ("a", "b")
 VALUES = ("1", "2", "10", "x")

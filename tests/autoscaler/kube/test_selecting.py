@@ -2,8 +2,7 @@
 
 import pytest
 
-from autoscaler.capacity.placement import selecting
-from autoscaler.kube import objects, wire
+from autoscaler.kube import objects, selecting, wire
 
 
 @pytest.mark.parametrize(
