@@ -1,0 +1,108 @@
+"""The admitted Workloads of each queue: how many, who is displaced first, and when the last ones were admitted."""
+
+import bisect
+from collections import Counter
+from typing import Final, NamedTuple
+
+from autoscaler.admission.workload import ConditionType, Workload
+from autoscaler.kube import objects
+
+RECENT_MAX: Final = 64
+"""How many admissions of each queue are remembered for estimates."""
+
+
+class Standing(NamedTuple):
+    """A Workload's place among those that may be displaced: lowest priority, then youngest, then UID."""
+
+    priority: int
+    lowered_admitted_at: float
+    """When it was admitted, with its sign changed, so that smaller means sooner."""
+    uid: str
+
+
+class _Granted(NamedTuple):
+    queue: str
+    door: objects.Key
+    is_slice: bool
+    standing: Standing | None
+
+
+class Admitted:
+    """All that have quota, by ClusterQueue."""
+
+    def __init__(self) -> None:
+        self._granted: dict[str, _Granted] = {}
+        self._displaceable: dict[str, list[Standing]] = {}
+        self._counts: Counter[str] = Counter()
+        self._at_door: Counter[objects.Key] = Counter()
+        self._recent: dict[str, list[float]] = {}
+
+    def displaceable(self, queue: str) -> list[Standing]:
+        """Return the Workloads of a queue that are not leaving, in the order in which they are displaced."""
+        return self._displaceable.get(queue, [])
+
+    def count(self, queue: str) -> int:
+        """Count the Workloads that have quota of a ClusterQueue."""
+        return self._counts[queue]
+
+    def count_at_door(self, local_queue: objects.Key) -> int:
+        """Count the Workloads of a LocalQueue that have quota."""
+        return self._at_door[local_queue]
+
+    def recent(self, queue: str) -> tuple[float, ...]:
+        """Return when the last Workloads and slices were admitted into a ClusterQueue, oldest first."""
+        return tuple(self._recent.get(queue, ()))
+
+    def set(self, uid: str, workload: Workload | None) -> set[str]:
+        """Take over what a Workload or slice is now; return the queues in which others may be displaced now."""
+        old, new = self._granted.get(uid), _granted(workload)
+        if old == new:
+            return set()
+        if old is not None:
+            del self._granted[uid]
+            self._count(old, -1)
+        if new is not None:
+            self._granted[uid] = new
+            self._count(new, 1)
+        if workload is not None and new is not None and (old is None or old.queue != new.queue):
+            self._remember(new.queue, admitted_at(workload))
+        return {each.queue for each in (old, new) if each is not None}
+
+    def _count(self, granted: _Granted, times: int) -> None:
+        if granted.is_slice:
+            return
+        self._counts[granted.queue] += times
+        self._at_door[granted.door] += times
+        if granted.standing is None:
+            return
+        listed = self._displaceable.setdefault(granted.queue, [])
+        if times > 0:
+            bisect.insort(listed, granted.standing)
+        else:
+            del listed[bisect.bisect_left(listed, granted.standing)]
+
+    def _remember(self, queue: str, at: float) -> None:
+        recent = self._recent.setdefault(queue, [])
+        bisect.insort(recent, at)
+        del recent[:-RECENT_MAX]
+
+
+def is_leaving(workload: Workload) -> bool:
+    """Tell whether a Workload has quota that it is about to give back."""
+    return workload.is_evicted or workload.is_finished or workload.is_leaving or not workload.active
+
+
+def admitted_at(workload: Workload) -> float:
+    """Return when a Workload was admitted; 0 if it does not say."""
+    found = workload.conditions.get(ConditionType.ADMITTED)
+    return found.since if found is not None and found.holds else 0.0
+
+
+def _granted(workload: Workload | None) -> _Granted | None:
+    if workload is None or workload.admission is None:
+        return None
+    queue, uid = workload.admission.cluster_queue, workload.meta.uid
+    standing = None
+    if not workload.is_slice and not is_leaving(workload):
+        standing = Standing(workload.priority, -admitted_at(workload), uid)
+    return _Granted(queue, objects.Key(workload.meta.key.namespace, workload.queue), workload.is_slice, standing)

@@ -1,0 +1,49 @@
+"""Amounts of resources by flavor, as integers, and how people read them. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from autoscaler.kube import shapes
+
+_BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
+
+
+class FlavorResource(NamedTuple):
+    """One resource of one flavor: what quota is counted by."""
+
+    flavor: str
+    resource: str
+
+
+Amounts = Mapping[FlavorResource, int]
+"""cpu in millis, all else in units."""
+
+
+def add(total: dict[FlavorResource, int], more: Amounts, times: int = 1) -> None:
+    """Add amounts to a sum, or take them away; what is zero is not kept."""
+    for key, amount in more.items():
+        value = total.get(key, 0) + amount * times
+        if value:
+            total[key] = value
+        else:
+            total.pop(key, None)
+
+
+def summed(parts: Iterable[Amounts]) -> dict[FlavorResource, int]:
+    """Add up amounts."""
+    total: dict[FlavorResource, int] = {}
+    for part in parts:
+        add(total, part)
+    return total
+
+
+def worded(resource: str, amount: int) -> str:
+    """Write an amount as people do: `2.5 cpu`, `8Gi memory`, `3 nvidia.com/gpu`."""
+    if resource == shapes.CPU:
+        whole, rest = divmod(amount, 1000)
+        text = f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
+        return f"{text} {resource}"
+    for exponent, suffix in _BINARY:
+        if amount and amount % (1 << exponent) == 0:
+            return f"{amount >> exponent}{suffix} {resource}"
+    return f"{amount} {resource}"

@@ -1,0 +1,73 @@
+"""Whether one who waits could be admitted, and with which flavors. Pure: it asks the books and a ledger."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from autoscaler.admission.quota import flavors, waiting
+from autoscaler.admission.quota.amounts import Amounts
+from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.flavors import Assigned
+from autoscaler.admission.quota.ledger import Ledger
+from autoscaler.admission.quota.queues import Queue
+from autoscaler.admission.quota.refusals import Refusal
+from autoscaler.admission.quota.waiting import WaitingClass, Want
+from autoscaler.admission.workload import Admission, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nomination:
+    """What one who waits could be granted now."""
+
+    workload: Workload
+    queue: Queue
+    assigned: Assigned
+    borrows: bool
+    """Whether the queue would use more than its own."""
+
+    @property
+    def amounts(self) -> Amounts:
+        return self.assigned.amounts
+
+    @property
+    def admission(self) -> Admission:
+        """The grant, or the claim, as it is written."""
+        return Admission(
+            cluster_queue=self.queue.name, generation=self.queue.generation, assignments=self.assigned.assignments
+        )
+
+
+def nominate(books: Books, ledger: Ledger, found: WaitingClass, uid: str) -> Nomination | Refusal:
+    """Find room for one who waits, in what the ledger has left besides its own claim, or say what is missing."""
+    refusal = books.door_refusal(found)
+    if refusal is not None:
+        return refusal
+    workload, queue = books.workload(uid), books.queues[found.queue or ""]
+    claim = books.claim_of(uid)
+    if claim is None:
+        return choose(books, ledger, workload, queue)
+    ledger.add(claim.queue, claim.amounts, -1)
+    try:
+        return choose(books, ledger, workload, queue)
+    finally:
+        ledger.add(claim.queue, claim.amounts)
+
+
+def choose(books: Books, ledger: Ledger, workload: Workload, queue: Queue) -> Nomination | Refusal:
+    """Choose flavors in which a ledger has room."""
+    tried = workload.requeue.flavors_tried if workload.requeue is not None else ()
+    assigned = flavors.assign(wants(books, workload), queue=queue, flavors=books.flavors, ledger=ledger, tried=tried)
+    if isinstance(assigned, Refusal):
+        return assigned
+    borrows = ledger.borrows(queue, assigned.amounts)
+    return Nomination(workload=workload, queue=queue, assigned=assigned, borrows=borrows)
+
+
+def wants(books: Books, workload: Workload) -> Iterator[Want]:
+    """Return what one is nominated with; slices of a pod set without flavors keep to what one of them got."""
+    for want in waiting.wants(workload, books.parent_of(workload)):
+        if workload.is_slice and not want.flavors:
+            yield msgspec.structs.replace(want, flavors=books.sibling_flavors(workload, want.pod_set.name))
+        else:
+            yield want

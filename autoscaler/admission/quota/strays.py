@@ -1,0 +1,76 @@
+"""Pods whose gate we opened and whose job has no Workload any more: they use quota until they are gone.
+
+Pods are added up by job, so that a Workload that comes or goes costs the same however many pods its job has.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from autoscaler.admission.quota import amounts, usage
+from autoscaler.admission.quota.amounts import FlavorResource
+from autoscaler.admission.quota.usage import Use
+from autoscaler.admission.workload import Workload
+from autoscaler.kube import objects
+
+
+@dataclass(slots=True)
+class _OfJob:
+    """What the open pods of one job use, by queue."""
+
+    pods: int = 0
+    queues: dict[str, dict[FlavorResource, int]] = field(default_factory=dict)
+
+    def add(self, use: Use, times: int) -> None:
+        self.pods += times
+        amounts.add(self.queues.setdefault(use.queue, {}), use.amounts, times)
+
+
+class Strays:
+    """The open pods of all jobs, of which those without a Workload are counted."""
+
+    def __init__(self, count: Callable[[Use, int], None]) -> None:
+        """Call `count` with what strays use, and 1 where it is used now or -1 where it is no longer."""
+        self._count = count
+        self._jobs: dict[str, _OfJob] = {}
+        self._workloads: Counter[str] = Counter()
+
+    def pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
+        """Take over one change of the table of pods."""
+        before = usage.of_pod(old) if old is not None else None
+        after = usage.of_pod(new) if new is not None else None
+        if before == after:
+            return
+        if after is not None:
+            self._add(*after, 1)
+        if before is not None:
+            self._add(*before, -1)
+
+    def workload_changed(self, old: Workload | None, new: Workload | None) -> None:
+        """Take over one change of the table of Workloads."""
+        before = old.job_uid if old is not None and not old.is_slice else None
+        after = new.job_uid if new is not None and not new.is_slice else None
+        if before == after:
+            return
+        if after is not None:
+            self._workloads[after] += 1
+            if self._workloads[after] == 1:
+                self._count_all(after, -1)
+        if before is not None:
+            self._workloads[before] -= 1
+            if not self._workloads[before]:
+                del self._workloads[before]
+                self._count_all(before, 1)
+
+    def _add(self, job: str, use: Use, times: int) -> None:
+        found = self._jobs.setdefault(job, _OfJob())
+        found.add(use, times)
+        if not found.pods:
+            del self._jobs[job]
+        if job not in self._workloads:
+            self._count(use, times)
+
+    def _count_all(self, job: str, times: int) -> None:
+        found = self._jobs.get(job)
+        for queue, total in found.queues.items() if found is not None else ():
+            self._count(Use(queue, total), times)
