@@ -83,6 +83,20 @@ SAME_ZONE: Final = f"{PREFIX}same-zone"
 MACHINE_GATE: Final = f"{PREFIX}machine"
 """Scheduling gate that a free machine opens."""
 
+# Pods of jobs, as their controllers label them
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
+JOB_NAME_LEGACY: Final = "job-name"
+JOB_CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
+JOB_CONTROLLER_UID_LEGACY: Final = "controller-uid"
+JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""Label and annotation on pods of an Indexed Job: the index they complete."""
+RAY_NODE_TYPE: Final = "ray.io/node-type"
+"""Label on pods of a RayCluster: `head` or `worker`."""
+RAY_GROUP: Final = "ray.io/group"
+"""Label on pods of a RayCluster: the worker group's name."""
+RAY_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
+"""Label on workers of a RayCluster: the number of their replica, which all hosts of one replica share."""
+
 # Auto Scaling group tags, as the cluster-autoscaler defines them
 TAG_ENABLED: Final = "k8s.io/cluster-autoscaler/enabled"
 TAG_TEMPLATE_LABEL: Final = "k8s.io/cluster-autoscaler/node-template/label/"

@@ -8,7 +8,9 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 from autoscaler.api import quantities
 from autoscaler.api.resources.base import LIST_SET, Model, Rule, rules
 
-DnsLabel = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+DNS_LABEL_MAX: Final = 63
+DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DnsLabel = Annotated[str, Field(min_length=1, max_length=DNS_LABEL_MAX, pattern=DNS_LABEL)]
 """A name as Kubernetes gives to containers and namespaces."""
 
 DnsName = Annotated[
