@@ -34,6 +34,10 @@ class Options:
     """All classes that this runtime handles, this run's and those of others beside it."""
     scaling: Scaling = field(default_factory=Scaling)
     """How nodes are scaled."""
+    elastic_jobs: bool = True
+    """Whether a queued job may grow without being suspended; False: it is suspended and queued again as a whole."""
+    pods_ready_timeout_seconds: float = 1800.0
+    """A job whose pods were not all ready so long after its admission gives its quota back."""
     suffix: Callable[[], str] | None = None
     """Makes the random part of a pod's name; None: as random as this computer can."""
 

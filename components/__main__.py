@@ -24,6 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(_objects(arguments.file, arguments.cluster), end="")
             case "scaling":
                 print(_scaling(arguments.file, arguments.cluster))
+            case "queuedjobs":
+                print(_queued_jobs(arguments.file, arguments.cluster))
             case "schema":
                 print(reference.editors_schema(), end="")
             case _:
@@ -58,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     scaling = commands.add_parser("scaling", help="show how a stack wants its nodes scaled, prices included, as JSON")
     scaling.add_argument("file", type=Path, metavar="FILE", help="such as stacks/Pulumi.dev.yaml")
     scaling.add_argument("--cluster", help="the cluster's key; default: the only one")
+    jobs = commands.add_parser("queuedjobs", help="show how a stack wants queued jobs handled, as JSON")
+    jobs.add_argument("file", type=Path, metavar="FILE", help="such as stacks/Pulumi.dev.yaml")
+    jobs.add_argument("--cluster", help="the cluster's key; default: the only one")
     commands.add_parser("schema", help="print the JSON schema of a stack's file, for editors")
     commands.add_parser("reference", help="print the page that describes every key")
     return parser
@@ -99,6 +104,12 @@ def _scaling(file: Path, cluster: str | None) -> str:
     loaded = loading.load(reading.of_file(file))
     key = _chosen(loaded, cluster)
     wanted = deployment.scaling(loaded.stack.config.clusters[key].autoscaler, loaded.prices[key])
+    return wanted.model_dump_json(by_alias=True, indent=1)
+
+
+def _queued_jobs(file: Path, cluster: str | None) -> str:
+    loaded = loading.load(reading.of_file(file))
+    wanted = deployment.queued_jobs(loaded.stack.config.clusters[_chosen(loaded, cluster)].autoscaler)
     return wanted.model_dump_json(by_alias=True, indent=1)
 
 

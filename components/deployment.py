@@ -19,6 +19,7 @@ from autoscaler.api import controllers as registry
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.queue_access import QueueAccess
+from autoscaler.api.queued_jobs import QueuedJobs
 from autoscaler.api.scaling import PriceList, Scaling
 from components import specs
 from components.config.autoscaler import Autoscaler, Image, NodeScaler, PullPolicy
@@ -169,6 +170,8 @@ def environment(around: Surroundings) -> list[Manifest]:
         {"name": "SLUICE_OBSERVE", "value": _word(autoscaler.observe)},
         {"name": "SLUICE_DEFAULT_CLASS", "value": _word(autoscaler.default_class)},
         {"name": "SLUICE_SCOPE", "value": str(autoscaler.scope)},
+        {"name": "SLUICE_FEATURE_GATES", "value": autoscaler.feature_gates.to_text()},
+        {"name": "SLUICE_PODS_READY_TIMEOUT_MINUTES", "value": str(autoscaler.pods_ready_timeout_minutes)},
         {"name": "SLUICE_CLUSTER", "value": around.place.cluster},
         {"name": "AWS_REGION", "value": around.place.region},
     ]
@@ -194,6 +197,13 @@ def scaling(autoscaler: Autoscaler, prices: PriceList) -> Scaling:
         launches_per_minute=ceilings.launches_per_minute,
         expanders=autoscaler.expanders,
         prices=prices,
+    )
+
+
+def queued_jobs(autoscaler: Autoscaler) -> QueuedJobs:
+    """Say how the runtime handles queued jobs."""
+    return QueuedJobs(
+        feature_gates=autoscaler.feature_gates, pods_ready_timeout_minutes=autoscaler.pods_ready_timeout_minutes
     )
 
 

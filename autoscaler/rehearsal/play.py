@@ -133,6 +133,8 @@ def _options(world: World, stack: Stack) -> Options:
         open_cloud=open_cloud,
         scope=WorkerScope.CLUSTER,
         scaling=stack.scaling,
+        elastic_jobs=stack.queued_jobs.feature_gates.elastic_jobs,
+        pods_ready_timeout_seconds=stack.queued_jobs.pods_ready_timeout_seconds,
         suffix=lambda: "".join(source.choices(_LETTERS, k=names.POD_SUFFIX_LENGTH)),
     )
 

@@ -10,6 +10,7 @@ import yaml
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.node_groups import NodeGroups
+from autoscaler.api.queued_jobs import QueuedJobs
 from autoscaler.api.scaling import Scaling
 
 CHECKOUT: Final = Path(__file__).parents[2]
@@ -23,12 +24,14 @@ class StackError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """The node groups of one cluster, the objects that are declared in it, and how it scales."""
+    """The node groups of one cluster, the objects that are declared in it, and how it scales and queues."""
 
     groups: NodeGroups
     objects: tuple[Manifest, ...]
     scaling: Scaling = field(default_factory=Scaling)
     """How its nodes are scaled, and what they cost."""
+    queued_jobs: QueuedJobs = field(default_factory=QueuedJobs)
+    """How its queued jobs are handled."""
 
 
 def read(file: Path, cluster: str | None = None) -> Stack:
@@ -36,7 +39,9 @@ def read(file: Path, cluster: str | None = None) -> Stack:
     chosen = [str(file.resolve()), *(() if cluster is None else ("--cluster", cluster))]
     groups = NodeGroups.model_validate_json(_ask("nodegroups", *chosen))
     scaling = Scaling.model_validate_json(_ask("scaling", *chosen))
-    return Stack(groups=groups, objects=tuple(yaml.safe_load_all(_ask("objects", *chosen))), scaling=scaling)
+    queued_jobs = QueuedJobs.model_validate_json(_ask("queuedjobs", *chosen))
+    objects = tuple(yaml.safe_load_all(_ask("objects", *chosen)))
+    return Stack(groups=groups, objects=objects, scaling=scaling, queued_jobs=queued_jobs)
 
 
 def _ask(*arguments: str) -> str:

@@ -47,6 +47,8 @@ def _options(chosen: settings.Settings) -> Options:
             expanders=chosen.expanders,
             prices=chosen.prices,
         ),
+        elastic_jobs=chosen.feature_gates.elastic_jobs,
+        pods_ready_timeout_seconds=chosen.pods_ready_timeout_minutes * 60.0,
     )
 
 

@@ -12,7 +12,8 @@ from urllib import parse
 
 import pydantic
 
-from autoscaler.api import controllers
+from autoscaler.api import controllers, queued_jobs
+from autoscaler.api.features import FeatureGates
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.queue_access import QueueAccess
 from autoscaler.api.resources import types
@@ -67,6 +68,10 @@ class Settings:
     """How to choose among groups that fit."""
     prices: PriceList
     """What instances cost, where somebody has said so."""
+    feature_gates: FeatureGates
+    """What is switched off while it is new."""
+    pods_ready_timeout_minutes: int
+    """A job whose pods were not all ready this long after its admission gives its quota back."""
     api_servers: tuple[str, ...]
     """Further URLs of the cluster's own API server, which no worker pool may ask."""
     queue_access: QueueAccess
@@ -133,6 +138,16 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
         "--prices", help="what instances cost, as `python -m components scaling` writes it under prices [SLUICE_PRICES]"
     )
     parser.add_argument(
+        "--feature-gates",
+        help="what to switch on or off while it is new, with commas; "
+        f"default: {FeatureGates().to_text()} [SLUICE_FEATURE_GATES]",
+    )
+    parser.add_argument(
+        "--pods-ready-timeout-minutes",
+        help="how long after its admission a queued job's pods must be ready, or it gives its quota back; "
+        f"default: {queued_jobs.PODS_READY_TIMEOUT_MINUTES} [SLUICE_PODS_READY_TIMEOUT_MINUTES]",
+    )
+    parser.add_argument(
         "--api-servers",
         help="more URLs of the cluster's own API server, with commas; no worker pool may ask it [SLUICE_API_SERVERS]",
     )
@@ -188,6 +203,8 @@ class _Reader:
             max_launches_per_minute=self._number("max_launches_per_minute"),
             expanders=self._expanders(),
             prices=self._prices(),
+            feature_gates=self._feature_gates(),
+            pods_ready_timeout_minutes=self._pods_ready_timeout(),
             api_servers=self._api_servers(),
             queue_access=self._queue_access(),
             allow_loopback_queues=self._flag("allow_loopback_queues", default=False),
@@ -244,6 +261,21 @@ class _Reader:
         except pydantic.ValidationError as error:
             self._problems.append(f"--prices: {_first(error)}")
             return PriceList()
+
+    def _feature_gates(self) -> FeatureGates:
+        try:
+            return FeatureGates.parse(self._text("feature_gates") or "")
+        except ValueError as error:
+            self._problems.append(f"--feature-gates: {error}")
+            return FeatureGates()
+
+    def _pods_ready_timeout(self) -> int:
+        text = self._text("pods_ready_timeout_minutes") or str(queued_jobs.PODS_READY_TIMEOUT_MINUTES)
+        most = queued_jobs.PODS_READY_TIMEOUT_MAX
+        if not _is_number(text) or not 1 <= int(text) <= most:
+            self._problems.append(f"--pods-ready-timeout-minutes: {text!r} must be a whole number from 1 to {most}")
+            return queued_jobs.PODS_READY_TIMEOUT_MINUTES
+        return int(text)
 
     def _queue_access(self) -> QueueAccess:
         try:

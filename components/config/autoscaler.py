@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from autoscaler.api import keys
+from autoscaler.api import keys, queued_jobs
+from autoscaler.api.features import FeatureGates
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.queue_access import Grants
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Toleration
@@ -214,6 +215,12 @@ class Autoscaler(Section):
     """How to choose among groups that fit: each keeps the best and leaves ties to the next. least-waste: what fills
     its instances best. price: what costs least for what is used, by stacks/prices/<region>.yaml. balanced: the zone
     with the fewest instances of the pool. With nodeScaler native only."""
+    feature_gates: FeatureGates = FeatureGates()
+    """What can be switched off while it is new."""
+    pods_ready_timeout_minutes: queued_jobs.Minutes = queued_jobs.PODS_READY_TIMEOUT_MINUTES
+    """A queued job whose pods were not all ready this long after its admission gives its quota back and waits for
+    another turn. At least twice the longest registrationTimeoutSeconds of the cluster's pools, so that one instance may
+    fail to start."""
     namespace: DnsLabel = "sluice-system"
     """The runtime's namespace, which the stack makes."""
     deployers: Deployers = Deployers()

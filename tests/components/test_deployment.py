@@ -94,6 +94,13 @@ def test_ceilings_reach_the_process() -> None:
     assert started().max_nodes is None
 
 
+@pytest.mark.accept("E12", part="the gate of the stack's file reaches the process")
+def test_how_queued_jobs_are_handled_reaches_the_process() -> None:
+    given = started(featureGates={"elasticJobs": False}, podsReadyTimeoutMinutes=45)
+    assert (given.feature_gates.elastic_jobs, given.pods_ready_timeout_minutes) == (False, 45)
+    assert (started().feature_gates.elastic_jobs, started().pods_ready_timeout_minutes) == (True, 30)
+
+
 def test_prices_and_the_choice_by_them_reach_the_process() -> None:
     assert started().prices == PRICES
     assert started().expanders == (Expander.LEAST_WASTE, Expander.BALANCED)

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from autoscaler.api.features import FeatureGates
 from autoscaler.api.node_groups import NodeGroups
+from autoscaler.api.queued_jobs import QueuedJobs
 from autoscaler.api.scaling import Expander, Scaling
 from components import __main__ as command
 from tests.components import configs
@@ -48,6 +50,17 @@ def test_declared_objects_are_printed_as_yaml(file: Path, capsys: pytest.Capture
     found = list(yaml.safe_load_all(capsys.readouterr().out))
     assert ("ProviderAccount", "aws") in {(each["kind"], each["metadata"]["name"]) for each in found}
     assert ("InstancePool", "services") in {(each["kind"], each["metadata"]["name"]) for each in found}
+
+
+def test_how_queued_jobs_are_handled_is_printed_as_the_simulation_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    autoscaler = {"featureGates": {"elasticJobs": False}, "podsReadyTimeoutMinutes": 45}
+    file = _write(tmp_path, configs.values(clusters={"bench": configs.cluster(autoscaler=autoscaler)}))
+    assert command.main(["queuedjobs", str(file)]) == 0
+    got = QueuedJobs.model_validate_json(capsys.readouterr().out)
+    assert got == QueuedJobs(feature_gates=FeatureGates(elastic_jobs=False), pods_ready_timeout_minutes=45)
+    assert got.pods_ready_timeout_seconds == 2700.0
 
 
 def test_how_nodes_are_scaled_is_printed_as_the_simulation_reads_it(

@@ -5,13 +5,17 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import sys
+import types
 from typing import Any, cast
 
 import pytest
 
 from autoscaler import control
+from autoscaler.api import controllers as registered
 from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.kube import store
+from autoscaler.options import Options
 from autoscaler.queues import port
 from autoscaler.runtime import controllers, settings
 
@@ -48,6 +52,28 @@ def test_each_part_has_its_lease(flags: list[str], want: dict[str, tuple[str, st
 def test_every_controller_that_can_be_asked_for_is_there() -> None:
     for name in settings.CONTROLLERS:
         assert controllers.registrations(chosen("--cluster", "prod", "--controllers", name))
+
+
+@pytest.mark.parametrize(
+    ("flags", "want"),
+    [
+        ([], (True, 1800.0)),
+        (["--feature-gates", "elasticJobs=false", "--pods-ready-timeout-minutes", "45"], (False, 2700.0)),
+    ],
+)
+def test_how_queued_jobs_are_handled_reaches_controllers(
+    flags: list[str], want: tuple[bool, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Options] = []
+    room = types.ModuleType("autoscaler.toy")
+    vars(room)["build"] = lambda _, options: built.append(options)
+    monkeypatch.setitem(sys.modules, "autoscaler.toy", room)
+    toy = registered.Controller(name="toy", kube=())
+    monkeypatch.setattr(registered, "CONTROLLERS", {"toy": toy})
+    given = dataclasses.replace(chosen(*flags), controllers=("toy",))
+    controllers.registrations(given)["toy"].build(cast("Any", None))
+    (options,) = built
+    assert (options.elastic_jobs, options.pods_ready_timeout_seconds) == want
 
 
 API_SERVER = "https://52.9.9.9:443"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.api import permissions, scaling
+from autoscaler.api.features import FeatureGates
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.kube import credentials
 from autoscaler.runtime import settings
@@ -40,6 +41,7 @@ def test_sensible_defaults() -> None:
     assert (got.cluster, got.interruption_queue) == (None, None)
     assert (got.api_servers, got.allow_loopback_queues) == ((), False)
     assert (got.aws_endpoint, got.aws_region) == (None, None)
+    assert (got.feature_gates, got.pods_ready_timeout_minutes) == (FeatureGates(elastic_jobs=True), 30)
 
 
 def test_a_flag_wins_over_its_variable() -> None:
@@ -188,6 +190,26 @@ def test_a_flag_wins_over_a_variable_for_yes_and_no() -> None:
         ("SLUICE_MAX_NODES", "many", "--max-nodes: 'many' must be a whole number"),
         ("SLUICE_MAX_CORES", "-1", "--max-cores: '-1' must be a whole number"),
         ("SLUICE_DEFAULT_CLASS", "perhaps", "SLUICE_DEFAULT_CLASS: 'perhaps' must be true or false"),
+        (
+            "SLUICE_FEATURE_GATES",
+            "elasticJob=false",
+            "--feature-gates: 'elasticJob' is no feature gate; did you mean elasticJobs? there are elasticJobs",
+        ),
+        (
+            "SLUICE_PODS_READY_TIMEOUT_MINUTES",
+            "soon",
+            "--pods-ready-timeout-minutes: 'soon' must be a whole number from 1 to 10080",
+        ),
+        (
+            "SLUICE_PODS_READY_TIMEOUT_MINUTES",
+            "0",
+            "--pods-ready-timeout-minutes: '0' must be a whole number from 1 to 10080",
+        ),
+        (
+            "SLUICE_PODS_READY_TIMEOUT_MINUTES",
+            "10081",
+            "--pods-ready-timeout-minutes: '10081' must be a whole number from 1 to 10080",
+        ),
     ],
 )
 def test_a_value_that_cannot_be_is_named(variable: str, value: str, want: str) -> None:
@@ -202,6 +224,11 @@ def test_ceilings_are_numbers_or_absent() -> None:
     assert (read().max_nodes, read().max_cores, read().max_launches_per_minute) == (None, None, None)
     got = read("--max-nodes", "50", environment={**OUTSIDE, "SLUICE_MAX_CORES": "400"})
     assert (got.max_nodes, got.max_cores) == (50, 400)
+
+
+def test_how_queued_jobs_are_handled_is_read() -> None:
+    got = read("--feature-gates", "elasticJobs=false", "--pods-ready-timeout-minutes", "45")
+    assert (got.feature_gates, got.pods_ready_timeout_minutes) == (FeatureGates(elastic_jobs=False), 45)
 
 
 def test_the_choice_and_the_prices_are_read() -> None:
