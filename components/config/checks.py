@@ -10,7 +10,9 @@ from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.resources.types import TaintEffect
 from components import userdata
+from components.config import queue_checks
 from components.config.base import Location, Problem, absent
+from components.config.known import known
 from components.config.node_pools import SERVICES
 
 if TYPE_CHECKING:
@@ -74,14 +76,14 @@ def _for_services(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
 
 def _taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
     """Refuse taints that a tag could not tell, and those that would keep the cluster's services away."""
-    known: set[str] = set()
+    seen: set[str] = set()
     for index, taint in enumerate(pool.taints):
         path: Location = (*here, "taints", index)
-        if taint.key in known:
+        if taint.key in seen:
             yield Problem(
                 path=(*path, "key"), value=taint.key, message="is given twice; a group's tags tell one of them only"
             )
-        known.add(taint.key)
+        seen.add(taint.key)
         if pool.node_type == SERVICES and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
             message = (
                 f"must be PreferNoSchedule: the cluster's services run on nodeType {SERVICES} and tolerate no other"
@@ -97,7 +99,7 @@ def references(cluster: Cluster) -> Iterator[Problem]:
     """Check that what one part names, another part has."""
     yield from _pools(cluster)
     yield from _scopes(cluster)
-    yield from _queues(cluster)
+    yield from queue_checks.queues(cluster)
     yield from _workers(cluster)
     yield from _secret_namespaces(cluster)
     yield from _system_namespaces(cluster)
@@ -111,7 +113,7 @@ def _pools(cluster: Cluster) -> Iterator[Problem]:
                 yield Problem(
                     path=(field, name, "providerAccount"),
                     value=pool.provider_account,
-                    message=_known("must be one of providerAccounts", accounts),
+                    message=known("must be one of providerAccounts", accounts),
                 )
     for name in cluster.instance_pools.keys() & cluster.node_pools.keys():
         yield absent("instancePools", name, message="is the name of a node pool too; choose another one")
@@ -136,7 +138,7 @@ def _scopes(cluster: Cluster) -> Iterator[Problem]:
         for index, pool in enumerate(declared.pools):
             here = ("scopes", scope, "pools", index, "name")
             if pool.name not in pools:
-                yield Problem(path=here, value=pool.name, message=_known("must be a pool of this cluster", pools))
+                yield Problem(path=here, value=pool.name, message=known("must be a pool of this cluster", pools))
             elif pool.name in listed:
                 yield Problem(path=here, value=pool.name, message="is listed twice")
             else:
@@ -166,26 +168,6 @@ def _exclusive(cluster: Cluster, users: dict[str, list[str]]) -> Iterator[Proble
                 )
 
 
-def _queues(cluster: Cluster) -> Iterator[Problem]:
-    for queue, spec in cluster.cluster_queues.items():
-        for index, group in enumerate(spec.resource_groups):
-            for position, flavor in enumerate(group.flavors):
-                if flavor.name not in cluster.resource_flavors:
-                    yield Problem(
-                        path=("clusterQueues", queue, "resourceGroups", index, "flavors", position, "name"),
-                        value=flavor.name,
-                        message=_known("must be one of resourceFlavors", cluster.resource_flavors),
-                    )
-    for namespace, queues in cluster.local_queues.items():
-        for queue, local in queues.items():
-            if local.cluster_queue not in cluster.cluster_queues:
-                yield Problem(
-                    path=("localQueues", namespace, queue, "clusterQueue"),
-                    value=local.cluster_queue,
-                    message=_known("must be one of clusterQueues", cluster.cluster_queues),
-                )
-
-
 def _workers(cluster: Cluster) -> Iterator[Problem]:
     autoscaler = cluster.autoscaler
     for namespace, pools in cluster.worker_pools.items():
@@ -210,11 +192,11 @@ def _secret_namespaces(cluster: Cluster) -> Iterator[Problem]:
     """Demand that a new cluster has the namespaces in which the runtime gets a role."""
     if cluster.existing is not None:
         return
-    known = {*cluster.workload_namespaces(), cluster.autoscaler.namespace}
+    there = {*cluster.workload_namespaces(), cluster.autoscaler.namespace}
     for index, namespace in enumerate(cluster.autoscaler.secret_namespaces or ()):
-        if namespace not in known:
+        if namespace not in there:
             path = ("autoscaler", "secretNamespaces", index)
-            yield Problem(path=path, value=namespace, message=_known("must be one of this cluster's namespaces", known))
+            yield Problem(path=path, value=namespace, message=known("must be one of this cluster's namespaces", there))
 
 
 def _system_namespaces(cluster: Cluster) -> Iterator[Problem]:
@@ -234,8 +216,3 @@ def _system_namespaces(cluster: Cluster) -> Iterator[Problem]:
     if cluster.autoscaler.namespace == "default":
         path = ("autoscaler", "namespace")
         yield Problem(path=path, value="default", message="must be one of the runtime's own, which the stack makes")
-
-
-def _known(demand: str, known: object) -> str:
-    listed = ", ".join(sorted(known)) if known else ""  # type: ignore[call-overload]
-    return f"{demand}: {listed}" if listed else f"{demand}; there are none"
