@@ -11,7 +11,7 @@ loaded = loading.load(reading.of_program())
 stack, config = loaded.stack, loaded.stack.config
 
 pulumi.log.info(grid.markdown({stack.cluster_name(key): made for key, made in loaded.grids.items()}))
-if warning := grid.quota_warning(loaded.groups, config.asg_quota):
+for warning in loaded.warnings:
     pulumi.log.warn(warning)
 
 account = aws.Provider(

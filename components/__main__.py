@@ -81,6 +81,8 @@ def _check(files: Sequence[Path]) -> int:
             print(f"{file}: {error}", file=sys.stderr)
         else:
             print(f"{file}: fine, {loaded.groups} Auto Scaling groups")
+            for warning in loaded.warnings:
+                print(f"{file}: warning: {warning}", file=sys.stderr)
     return 1 if wrong else 0
 
 

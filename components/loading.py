@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from autoscaler.api.scaling import PriceList
-from components import grid, image_recipe, offerings, prices, subnets
+from components import flavor_coverage, grid, image_recipe, offerings, prices, subnets
 from components.config import problems, reading
 from components.config.base import Problem
 from components.config.clusters import Cluster
@@ -38,6 +38,17 @@ class Loaded:
     def groups(self) -> int:
         """How many node groups there are in all clusters."""
         return sum(len(one.groups) for one in self.grids.values())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may be meant as it is, and is worth a look."""
+        quota = grid.quota_warning(self.groups, self.stack.config.asg_quota)
+        flavors = [
+            f"cluster {key}: {told}"
+            for key, cluster in self.stack.config.clusters.items()
+            for told in flavor_coverage.warnings(cluster, self.grids[key].groups)
+        ]
+        return (*(() if quota is None else (quota,)), *flavors)
 
 
 def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) -> Loaded:

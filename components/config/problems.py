@@ -9,6 +9,7 @@ import pulumi
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from components.config import refused_keys
 from components.config.base import Location, Problem
 
 NAMESPACE: Final = "sluice"
@@ -50,9 +51,9 @@ def of_pydantic(error: ValidationError) -> list[Problem]:
 
 
 def unknown_keys(data: Any, schema: Mapping[str, Any]) -> list[Problem]:  # noqa: ANN401  # parsed JSON
-    """Find keys that a JSON schema does not have, and say which ones it has."""
+    """Find keys that a JSON schema does not have, and say which ones it has, or why it has not this one."""
     return [
-        Problem(path=path, message=_unknown(str(path[-1]), known), has_value=False)
+        Problem(path=path, message=refused_keys.reason(path) or _unknown(str(path[-1]), known), has_value=False)
         for path, known in _unknown_in(data, schema, schema.get("$defs", {}), ())
     ]
 

@@ -38,6 +38,13 @@ def test_check_tells_each_file_and_fails_if_one_is_wrong(
     assert f"{wrong}: the stack config has 3 problems" in printed.err
 
 
+def test_check_warns_of_what_may_be_meant_and_does_not_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flavors = {"f": {"nodeLabels": {"kind": "fast"}}}
+    file = _write(tmp_path, configs.values(clusters={"bench": configs.cluster(resourceFlavors=flavors)}))
+    assert command.main(["check", str(file)]) == 0
+    assert f"{file}: warning: cluster bench: flavor f: no node pool has nodes with kind=fast" in capsys.readouterr().err
+
+
 def test_node_groups_are_printed_as_the_simulation_reads_them(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["nodegroups", str(file)]) == 0
     groups = NodeGroups.model_validate_json(capsys.readouterr().out)

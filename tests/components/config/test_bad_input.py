@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from autoscaler.api import keys
 from components.config import problems
 from tests.components import configs
 
@@ -30,7 +31,26 @@ def joined(services: str) -> dict[str, Any]:
     return configs.values(clusters={"bench": configs.existing(existing={"join": join})})
 
 
+def in_queue(**fields: Any) -> dict[str, Any]:
+    """A cluster with one flavor and one queue that has quota of it."""
+    quota = {"name": "cpu", "nominalQuota": "1", **fields.pop("quota", {})}
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [quota]}]}]
+    queue = {"resourceGroups": groups, **fields.pop("queue", {})}
+    return in_cluster(resourceFlavors={"f": {}}, clusterQueues={"q": queue}, **fields)
+
+
+def in_flavor(of_pool: dict[str, Any] | None = None, **labels: str) -> dict[str, Any]:
+    """A cluster with a pool, work, and a flavor with these node labels; `type` and `pool` are the stack's own."""
+    own = {"type": keys.NODE_TYPE, "pool": keys.INSTANCE_POOL, "disk": keys.tag_label("disk")}
+    given = {own.get(key, key): value for key, value in labels.items()}
+    pools = {"services": configs.SERVICES, "work": configs.pool(**(of_pool or {}))}
+    return in_cluster(nodePools=pools, resourceFlavors={"f": {"nodeLabels": given}})
+
+
 POOL = "sluice:clusters.bench.nodePools.work"
+FLAVOR = "sluice:clusters.bench.resourceFlavors.f.nodeLabels"
+SLOW: dict[str, Any] = {"services": {**configs.SERVICES, "registrationTimeoutSeconds": 1201}}
+READY = "sluice:clusters.bench.autoscaler.podsReadyTimeoutMinutes"
 BENCH = "sluice:clusters.bench"
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("unknown key", in_cluster(nodePool={}), f"{BENCH}.nodePool: unknown key; did you mean nodePools? known here: "),
@@ -217,6 +237,16 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("endless number", in_pool(minPerGroup=float("nan")), f"{POOL}.minPerGroup: must be a number that ends"),
     ("half a character", in_pool(nodeType="\ud800"), f"{POOL}.nodeType: must be text that UTF-8 can hold"),
+    ("feature gate", in_cluster(autoscaler={"featureGates": {"elasticJob": True}}), f"{BENCH}.autoscaler.featureGates.elasticJob: unknown key; did you mean elasticJobs? known here: elasticJobs"),
+    ("feature gate's value", in_cluster(autoscaler={"featureGates": {"elasticJobs": "yes"}}), 'featureGates.elasticJobs = "yes": must be true or false, without quotes'),
+    ("no time to be ready", in_cluster(autoscaler={"podsReadyTimeoutMinutes": 0}), f"{READY} = 0: must be at least 1"),
+    ("little time to be ready", in_cluster(autoscaler={"podsReadyTimeoutMinutes": 29}), f"{READY} = 29: must be at least 30, twice nodePools.services.registrationTimeoutSeconds, which is 900"),
+    ("slow pool", in_queue(nodePools=SLOW), f"{READY} = 30: must be at least 41, twice nodePools.services.registrationTimeoutSeconds, which is 1201"),
+    ("slow declared pool", in_queue(instancePools={"rack": {"providerAccount": "aws", "registrationTimeoutSeconds": 3600}}), f"{READY} = 30: must be at least 120, twice instancePools.rack.registrationTimeoutSeconds, which is 3600"),
+    ("flavor's pool", in_flavor(pool="wrok"), f'{FLAVOR}.sluice.dev/instance-pool = "wrok": must be a pool of this cluster: services, work'),
+    ("flavor's node type", in_flavor(pool="work", type="k8s-services"), f'{FLAVOR}.node.type = "k8s-services": must be "worker", as nodes of pool work have it'),
+    ("flavor's tag", in_flavor({"tags": ["disk=100"]}, pool="work", disk="200"), f'{FLAVOR}.tag.sluice.dev/disk = "200": must be "100"'),
+    ("flavor's label", in_flavor({"labels": {"a": "b"}}, pool="work", a="c"), f'{FLAVOR}.a = "c": must be "b"'),
     ("deb822", configs.values(machineImages={"d": {"baseImageId": "ami-12345678", "source": "deb http"}}), "deb822"),
 ]  # fmt: skip
 
@@ -224,6 +254,43 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("sluice", "want"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_what_is_wrong_is_said_with_its_place(sluice: dict[str, Any], want: str) -> None:
     assert want in refusal(sluice)
+
+
+@pytest.mark.accept("E19", part="what Kueue has and Sluice has not is refused in a stack's file, with the reason")
+@pytest.mark.parametrize(
+    ("sluice", "place", "reason"),
+    [
+        (in_queue(quota={"lendingLimit": "1"}), "clusterQueues.q.resourceGroups[0].flavors[0].resources[0].lendingLimit", "lending limits are"),
+        (in_queue(queue={"fairSharing": {"weight": "1"}}), "clusterQueues.q.fairSharing", "fair sharing is"),
+        (in_queue(localQueues={"n": {"q": {"clusterQueue": "q", "fairSharing": {}}}}), "localQueues.n.q.fairSharing", "fair sharing is"),
+        (in_cluster(cohorts={"lab": {"parentName": "all"}}), "cohorts", "cohorts of cohorts are"),
+        (in_queue(queue={"parentName": "all"}), "clusterQueues.q.parentName", "cohorts of cohorts are"),
+        (in_queue(queue={"parent": "all"}), "clusterQueues.q.parent", "cohorts of cohorts are"),
+        (in_queue(queue={"admissionChecks": ["multikueue"]}), "clusterQueues.q.admissionChecks", "admission checks are"),
+    ],
+)  # fmt: skip
+def test_what_only_kueue_has_is_refused_with_the_reason(sluice: dict[str, Any], place: str, reason: str) -> None:
+    assert f"{BENCH}.{place}: {reason} refused" in refusal(sluice)
+
+
+def test_such_a_key_anywhere_else_is_only_unknown() -> None:
+    assert f"{BENCH}.nodePools.work.parent: unknown key; " in refusal(in_pool(parent="x"))
+    assert "sluice:cohorts: unknown key; " in refusal(configs.values(cohorts={}))
+
+
+@pytest.mark.parametrize(
+    "sluice",
+    [
+        in_queue(),
+        in_cluster(nodePools=SLOW),  # no queue, and nobody asked for a timeout
+        in_queue(nodePools=SLOW, autoscaler={"podsReadyTimeoutMinutes": 41}),
+        in_flavor(pool="work", type="worker"),
+        in_flavor({"labels": {"a": "b"}}, pool="work", a="b", c="d"),
+        in_flavor(type="k8s-services"),
+    ],
+)
+def test_queues_that_can_be_are_taken(sluice: dict[str, Any]) -> None:
+    assert configs.load(sluice).groups
 
 
 def test_the_default_config_is_right() -> None:
