@@ -23,6 +23,20 @@ _POLL_SECONDS: Final = (
     f"sum {_OF_POOL} (rate(sluice_worker_pool_poll_seconds_sum{{$of}}[5m]))"
     f" / sum {_OF_POOL} (rate(sluice_worker_pool_poll_seconds_count{{$of}}[5m]))"
 )
+_OF_QUEUE: Final = "by (cluster_queue)"
+_OF_QUOTA: Final = "by (cluster_queue, flavor, resource)"
+_QUEUE: Final = "{{cluster_queue}}"
+_QUOTA: Final = "{{cluster_queue}} {{flavor}} {{resource}}"
+_QUOTA_USED: Final = (
+    f"max {_OF_QUOTA} (sluice_admission_usage{{$of}}) / (max {_OF_QUOTA} (sluice_admission_quota{{$of}}) > 0)"
+)
+_ADMISSION_SECONDS: Final = (
+    "sum(rate(sluice_admission_cycle_seconds_sum{$of}[5m])) / sum(rate(sluice_admission_cycle_seconds_count{$of}[5m]))"
+)
+_EVICTED: Final = f"sum {_OF_QUEUE} (increase(sluice_admission_evictions_total{{$of}}[1h]))"
+_ADMITTED: Final = f"sum {_OF_QUEUE} (increase(sluice_admission_admissions_total{{$of}}[1h]))"
+_NOT_PAUSED: Final = "unless on () max(sluice_paused{$of}) > 0"
+"""While the runtime is paused, things wait because somebody wants it so: SluicePaused says that."""
 _BUCKETS: Final = "rate(sluice_reconcile_duration_seconds_bucket{$of}[5m])"
 
 
@@ -146,6 +160,49 @@ PANELS: Final = (
         unit="s",
     ),
     Panel(
+        title="Jobs in queues",
+        description="Queued jobs that wait for quota, and those that have it, by ClusterQueue.",
+        queries=(
+            (f"max {_OF_QUEUE} (sluice_admission_pending_workloads{{$of}})", "{{cluster_queue}} waiting"),
+            (f"max {_OF_QUEUE} (sluice_admission_admitted_workloads{{$of}})", "{{cluster_queue}} admitted"),
+        ),
+    ),
+    Panel(
+        title="Longest waits for quota",
+        description="How long the oldest job of a ClusterQueue has waited.",
+        queries=((f"topk({_SHOWN}, max {_OF_QUEUE} (sluice_admission_oldest_pending_seconds{{$of}}))", _QUEUE),),
+        unit="s",
+    ),
+    Panel(
+        title="Quota used",
+        description="How much of its own quota a ClusterQueue uses, by flavor and resource. Above 100 % it borrows "
+        "from its cohort.",
+        queries=((f"topk({_SHOWN}, {_QUOTA_USED})", _QUOTA),),
+        unit="percentunit",
+    ),
+    Panel(
+        title="Admissions and evictions",
+        description="Jobs, and parts that jobs grew by, that were admitted in the last hour; jobs that were evicted.",
+        queries=(
+            (_ADMITTED, "{{cluster_queue}} admitted"),
+            (
+                "sum by (cluster_queue, reason) (increase(sluice_admission_evictions_total{$of}[1h]))",
+                "{{cluster_queue}} {{reason}}",
+            ),
+        ),
+    ),
+    Panel(
+        title="Pods behind the gate of quota",
+        description="Pods of queued jobs whose gate is not opened: they are more than what was granted.",
+        queries=((f"max {_OF_QUEUE} (sluice_admission_gated_pods{{$of}})", _QUEUE),),
+    ),
+    Panel(
+        title="Cycles of admission",
+        description="How long a cycle takes on average, over all queues.",
+        queries=((_ADMISSION_SECONDS, "cycle"),),
+        unit="s",
+    ),
+    Panel(
         title="Instances",
         description="Instances of each instance pool, those still starting included.",
         queries=(("max by (pool) (sluice_pool_instances{$of})", "{{pool}}"),),
@@ -208,9 +265,7 @@ ALERTS: Final = (
     ),
     Alert(
         name="SluiceFallsBehind",
-        # While the runtime is paused, changes wait because somebody wants it so: SluicePaused says that.
-        expression="min by (controller) (sluice_oldest_change_seconds{$of}) > 60"
-        " unless on () max(sluice_paused{$of}) > 0",
+        expression=f"min by (controller) (sluice_oldest_change_seconds{{$of}}) > 60 {_NOT_PAUSED}",
         after="5m",
         severity="warning",
         summary="Changes wait for controller {{ $labels.controller }} for over a minute.",
@@ -263,6 +318,37 @@ ALERTS: Final = (
         summary="Worker pool {{ $labels.pool_namespace }}/{{ $labels.pool }} has all workers it may have, and jobs "
         "wait.",
         action="Raise the pool's poolCapacity, or see whether failed workers that are retained fill it.",
+    ),
+    Alert(
+        name="SluiceJobsWaitThoughQuotaIsFree",
+        expression=f"(max {_OF_QUEUE} (sluice_admission_oldest_pending_seconds{{$of}}) > 1800"
+        f" and max {_OF_QUEUE} ({_QUOTA_USED}) < 0.5) {_NOT_PAUSED}",
+        after="15m",
+        severity="warning",
+        summary="A job has waited over half an hour in ClusterQueue {{ $labels.cluster_queue }}, of whose quota less "
+        "than half is used.",
+        action="Its Workload says why: kubectl get workloads --all-namespaces, then kubectl describe workload. "
+        "docs/operations.md, Jobs wait though quota is free.",
+    ),
+    Alert(
+        name="SluiceUsageAboveQuota",
+        # A queue may borrow what others of its cohort leave, so one queue's usage says nothing; their sum does.
+        expression=f"sum by (flavor, resource) (max {_OF_QUOTA} (sluice_admission_usage{{$of}}))"
+        f" > sum by (flavor, resource) (max {_OF_QUOTA} (sluice_admission_quota{{$of}}))",
+        after="15m",
+        severity="warning",
+        summary="Admitted jobs use more {{ $labels.resource }} of flavor {{ $labels.flavor }} than all ClusterQueues "
+        "have quota for.",
+        action="Nothing is admitted there until it fits again. Was quota lowered, or a queue removed? "
+        "docs/operations.md, Usage is above quota.",
+    ),
+    Alert(
+        name="SluiceJobsEvictedAgainAndAgain",
+        expression=f"{_EVICTED} > 10 and {_EVICTED} > {_ADMITTED} / 2",
+        after="15m",
+        severity="warning",
+        summary="Jobs of ClusterQueue {{ $labels.cluster_queue }} are evicted nearly as often as they are admitted.",
+        action="Panel Admissions and evictions has the reasons. docs/operations.md, Jobs are evicted again and again.",
     ),
     Alert(
         name="SluiceBudgetNearlyUsed",

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import pulumi_kubernetes as k8s
 import pytest
 
 from autoscaler import control
+from autoscaler.admission import queue_metrics
 from autoscaler.capacity import clouds, publisher
 from autoscaler.kube import objects, store
 from autoscaler.runtime import process
@@ -24,6 +26,8 @@ QUERIES = [
     *(query for panel in dashboard_panels.PANELS for query, _ in panel.queries),
     *(alert.expression for alert in dashboard_panels.ALERTS),
 ]
+ROOT = Path(__file__).parents[2]
+SECTION = re.compile(r"docs/operations\.md, ([^.]+)\.$")
 SUFFIXES = {
     "gauge": [""],
     "counter": ["_total"],
@@ -48,7 +52,7 @@ def run(**fields: Any) -> monitor.World:
 
 
 def scraped(*lives: Any) -> list[prometheus_client.Metric]:
-    """Scrape a process of the runtime that handles these worker pools, and scales nodes."""
+    """Scrape a process of the runtime that handles these worker pools, admits jobs and scales nodes."""
     around = process.Surroundings(
         api=NOBODY, clock=NOBODY, leadership=NOBODY, plan=NOBODY, namespace="ops", identity="sluice"
     )
@@ -65,6 +69,7 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     ground = context(metrics.measure)
     known = clouds.Clouds(ground, NOBODY)
     publisher.Publisher(ground, pools=store.Table(), scopes=store.Table(), known=known)
+    metrics.measure(lambda: queue_metrics.of((), queue_metrics.Cycles()))
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]
 
 
@@ -135,6 +140,13 @@ def test_an_alert_says_what_is_wrong_and_what_to_do() -> None:
         assert rule["annotations"]["summary"]
         assert rule["annotations"]["description"]
         assert rule["labels"]["severity"] in {"warning", "critical"}
+
+
+def test_an_alert_that_names_a_section_of_the_operators_page_finds_it_there() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    named = {section for alert in dashboard_panels.ALERTS for section in SECTION.findall(alert.action)}
+    assert len(named) == 3
+    assert [section for section in named if f"### {section}\n" not in page] == []
 
 
 def test_a_runtime_without_controllers_raises_no_alarm_of_leadership() -> None:

@@ -51,6 +51,83 @@ PAUSED = {"sluice_paused": "1x120"}
 WAITING = {'sluice_waiting_pods{scope="research"}': "3x120"}
 
 
+def waiting(*, seconds: int, used: int, quota: int = 10) -> dict[str, str]:
+    """A queue whose oldest job has waited so long, with two resources: this one, and one that is hardly used."""
+    return {
+        'sluice_admission_oldest_pending_seconds{cluster_queue="lab"}': f"{seconds}x120",
+        **use("lab", "cpu", used=used, quota=quota),
+        **use("lab", "memory", used=1, quota=100),
+    }
+
+
+def use(queue: str, resource: str, *, used: int, quota: int, flavor: str = "spot") -> dict[str, str]:
+    labels = f'{{cluster_queue="{queue}",flavor="{flavor}",resource="{resource}"}}'
+    return {f"sluice_admission_usage{labels}": f"{used}x120", f"sluice_admission_quota{labels}": f"{quota}x120"}
+
+
+@pytest.mark.parametrize(
+    ("series", "want"),
+    [
+        (waiting(seconds=1801, used=4), {"SluiceJobsWaitThoughQuotaIsFree"}),
+        (waiting(seconds=1801, used=0), {"SluiceJobsWaitThoughQuotaIsFree"}),
+        (waiting(seconds=1800, used=4), set()),
+        (waiting(seconds=1801, used=5), set()),  # another resource is free, this one is not
+        (waiting(seconds=1801, used=0, quota=0), {"SluiceJobsWaitThoughQuotaIsFree"}),  # of no quota nothing is used
+        ({**waiting(seconds=1801, used=4), **PAUSED}, {"SluicePaused"}),
+    ],
+)
+def test_jobs_that_wait_long_though_quota_is_free_raise_an_alarm(
+    promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
+) -> None:
+    assert firing(promtool, tmp_path, {**WELL, **series}) == want
+
+
+@pytest.mark.parametrize(
+    ("series", "want"),
+    [
+        (use("lab", "cpu", used=11, quota=10), {"SluiceUsageAboveQuota"}),
+        (use("lab", "cpu", used=10, quota=10), set()),
+        # It borrows what the other leaves, and no more.
+        ({**use("lab", "cpu", used=13, quota=10), **use("art", "cpu", used=1, quota=4)}, set()),
+        ({**use("lab", "cpu", used=13, quota=10), **use("art", "cpu", used=2, quota=4)}, {"SluiceUsageAboveQuota"}),
+        # Another flavor's quota is no help.
+        (
+            {**use("lab", "cpu", used=11, quota=10), **use("art", "cpu", used=0, quota=9, flavor="owned")},
+            {"SluiceUsageAboveQuota"},
+        ),
+        ({**use("lab", "cpu", used=11, quota=10), **use("art", "memory", used=0, quota=9)}, {"SluiceUsageAboveQuota"}),
+    ],
+)
+def test_more_usage_than_all_queues_have_quota_for_raises_an_alarm(
+    promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
+) -> None:
+    assert firing(promtool, tmp_path, {**WELL, **series}) == want
+
+
+def turns(*, evicted: str, admitted: str) -> dict[str, str]:
+    """Jobs of one queue, evicted for two reasons, and admitted."""
+    return {
+        'sluice_admission_evictions_total{cluster_queue="lab",reason="Preempted"}': evicted,
+        'sluice_admission_evictions_total{cluster_queue="lab",reason="PodsReadyTimeout"}': evicted,
+        'sluice_admission_admissions_total{cluster_queue="lab"}': admitted,
+    }
+
+
+@pytest.mark.parametrize(
+    ("series", "want"),
+    [
+        (turns(evicted="0+1x120", admitted="0+3x120"), {"SluiceJobsEvictedAgainAndAgain"}),  # 120 of 180 an hour
+        (turns(evicted="0+1x120", admitted="0+5x120"), set()),  # 120 of 300: a busy queue
+        (turns(evicted="0x60 1x30 4x29", admitted="0x60 1x30 4x29"), set()),  # few
+        (turns(evicted="0+1x30 30x89", admitted="0+3x30 90x89"), set()),  # it was, and is over
+    ],
+)
+def test_jobs_that_are_evicted_again_and_again_raise_an_alarm(
+    promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
+) -> None:
+    assert firing(promtool, tmp_path, {**WELL, **series}) == want
+
+
 @pytest.mark.parametrize(
     ("series", "want"),
     [
