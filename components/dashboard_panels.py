@@ -1,42 +1,32 @@
-"""The dashboard and the alert rules, as data. Pure.
+"""The dashboard, as data. Pure.
 
 Every metric named here is one that the runtime has; a test holds the two to each other. Panels are laid out two in a
-row, in the order of the list. All numbers are of one runtime, told apart by its namespace: `namespace` is where it
-runs, so the namespace of a worker pool is `pool_namespace`, whichever way Prometheus settles two labels of one name.
+row, in the order of the list.
 """
 
 import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from components import promql
+
 Dashboard = dict[str, Any]
 _WIDTH: Final = 12
 _HEIGHT: Final = 8
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
-_OF_POOL: Final = "by (pool_namespace, pool)"
 _OF_PHASE: Final = "by (pool_namespace, pool, phase)"
 _POOL: Final = "{{pool_namespace}}/{{pool}}"
-_OF_BUDGET: Final = "by (pool, scope, kind)"
 _SHOWN: Final = 10
 """Of a thousand pools, only those are drawn that stand out."""
 _POLL_SECONDS: Final = (
-    f"sum {_OF_POOL} (rate(sluice_worker_pool_poll_seconds_sum{{$of}}[5m]))"
-    f" / sum {_OF_POOL} (rate(sluice_worker_pool_poll_seconds_count{{$of}}[5m]))"
+    f"sum {promql.OF_POOL} (rate(sluice_worker_pool_poll_seconds_sum{{$of}}[5m]))"
+    f" / sum {promql.OF_POOL} (rate(sluice_worker_pool_poll_seconds_count{{$of}}[5m]))"
 )
-_OF_QUEUE: Final = "by (cluster_queue)"
-_OF_QUOTA: Final = "by (cluster_queue, flavor, resource)"
 _QUEUE: Final = "{{cluster_queue}}"
 _QUOTA: Final = "{{cluster_queue}} {{flavor}} {{resource}}"
-_QUOTA_USED: Final = (
-    f"max {_OF_QUOTA} (sluice_admission_usage{{$of}}) / (max {_OF_QUOTA} (sluice_admission_quota{{$of}}) > 0)"
-)
 _ADMISSION_SECONDS: Final = (
     "sum(rate(sluice_admission_cycle_seconds_sum{$of}[5m])) / sum(rate(sluice_admission_cycle_seconds_count{$of}[5m]))"
 )
-_EVICTED: Final = f"sum {_OF_QUEUE} (increase(sluice_admission_evictions_total{{$of}}[1h]))"
-_ADMITTED: Final = f"sum {_OF_QUEUE} (increase(sluice_admission_admissions_total{{$of}}[1h]))"
-_NOT_PAUSED: Final = "unless on () max(sluice_paused{$of}) > 0"
-"""While the runtime is paused, things wait because somebody wants it so: SluicePaused says that."""
 _BUCKETS: Final = "rate(sluice_reconcile_duration_seconds_bucket{$of}[5m])"
 
 
@@ -49,18 +39,6 @@ class Panel:
     queries: tuple[tuple[str, str], ...]
     """Each a query and the legend of its lines."""
     unit: str = "short"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
-    """A rule: what must hold for how long before somebody is told, and what they should do."""
-
-    name: str
-    expression: str
-    after: str
-    severity: str
-    summary: str
-    action: str
 
 
 PANELS: Final = (
@@ -140,12 +118,12 @@ PANELS: Final = (
     Panel(
         title="Longest queues",
         description="Jobs that wait, when the queue was last read.",
-        queries=((f"topk({_SHOWN}, max {_OF_POOL} (sluice_worker_pool_queue_size{{$of}}))", _POOL),),
+        queries=((f"topk({_SHOWN}, max {promql.OF_POOL} (sluice_worker_pool_queue_size{{$of}}))", _POOL),),
     ),
     Panel(
         title="Fullest pools",
         description="How many more workers a pool may have. At 0 its jobs wait for workers to come free.",
-        queries=((f"bottomk({_SHOWN}, max {_OF_POOL} (sluice_worker_pool_capacity{{$of}}))", _POOL),),
+        queries=((f"bottomk({_SHOWN}, max {promql.OF_POOL} (sluice_worker_pool_capacity{{$of}}))", _POOL),),
     ),
     Panel(
         title="Readings of queues",
@@ -163,28 +141,28 @@ PANELS: Final = (
         title="Jobs in queues",
         description="Queued jobs that wait for quota, and those that have it, by ClusterQueue.",
         queries=(
-            (f"max {_OF_QUEUE} (sluice_admission_pending_workloads{{$of}})", "{{cluster_queue}} waiting"),
-            (f"max {_OF_QUEUE} (sluice_admission_admitted_workloads{{$of}})", "{{cluster_queue}} admitted"),
+            (f"max {promql.OF_QUEUE} (sluice_admission_pending_workloads{{$of}})", "{{cluster_queue}} waiting"),
+            (f"max {promql.OF_QUEUE} (sluice_admission_admitted_workloads{{$of}})", "{{cluster_queue}} admitted"),
         ),
     ),
     Panel(
         title="Longest waits for quota",
         description="How long the oldest job of a ClusterQueue has waited.",
-        queries=((f"topk({_SHOWN}, max {_OF_QUEUE} (sluice_admission_oldest_pending_seconds{{$of}}))", _QUEUE),),
+        queries=((f"topk({_SHOWN}, max {promql.OF_QUEUE} (sluice_admission_oldest_pending_seconds{{$of}}))", _QUEUE),),
         unit="s",
     ),
     Panel(
         title="Quota used",
         description="How much of its own quota a ClusterQueue uses, by flavor and resource. Above 100 % it borrows "
         "from its cohort.",
-        queries=((f"topk({_SHOWN}, {_QUOTA_USED})", _QUOTA),),
+        queries=((f"topk({_SHOWN}, {promql.QUOTA_USED})", _QUOTA),),
         unit="percentunit",
     ),
     Panel(
         title="Admissions and evictions",
         description="Jobs, and parts that jobs grew by, that were admitted in the last hour; jobs that were evicted.",
         queries=(
-            (_ADMITTED, "{{cluster_queue}} admitted"),
+            (promql.ADMITTED, "{{cluster_queue}} admitted"),
             (
                 "sum by (cluster_queue, reason) (increase(sluice_admission_evictions_total{$of}[1h]))",
                 "{{cluster_queue}} {{reason}}",
@@ -194,7 +172,7 @@ PANELS: Final = (
     Panel(
         title="Pods behind the gate of quota",
         description="Pods of queued jobs whose gate is not opened: they are more than what was granted.",
-        queries=((f"max {_OF_QUEUE} (sluice_admission_gated_pods{{$of}})", _QUEUE),),
+        queries=((f"max {promql.OF_QUEUE} (sluice_admission_gated_pods{{$of}})", _QUEUE),),
     ),
     Panel(
         title="Cycles of admission",
@@ -216,7 +194,7 @@ PANELS: Final = (
         title="Budgets used this month",
         description="How much of each monthly limit is used, of pools and of scopes in them. At 80 % a warning comes; "
         "at 100 % idle instances go, and nothing new is started well before.",
-        queries=((f"max {_OF_BUDGET} (sluice_budget_used_ratio{{$of}})", "{{pool}} {{scope}} {{kind}}"),),
+        queries=((f"max {promql.OF_BUDGET} (sluice_budget_used_ratio{{$of}})", "{{pool}} {{scope}} {{kind}}"),),
         unit="percentunit",
     ),
     Panel(
@@ -234,157 +212,6 @@ PANELS: Final = (
         title="Offerings that are not to be had",
         description="Instance types in zones that the provider did not have, and that are left alone for a while.",
         queries=(("max by (pool) (sluice_offerings_unavailable{$of})", "{{pool}}"),),
-    ),
-)
-
-ALERTS: Final = (
-    Alert(
-        name="SluiceNobodyLeads",
-        expression="sum by (lease) (sluice_leader{$of}) < 1 unless max by (lease) (sluice_rival_operator{$of}) > 0"
-        " or absent(sluice_build_info{$of})",
-        after="5m",
-        severity="critical",
-        summary="No replica acts: nothing is scaled, admitted or cleaned up.",
-        action="Look at the runtime's pods and their logs; /readyz says what is missing.",
-    ),
-    Alert(
-        name="SluiceTwoLead",
-        expression="sum by (lease) (sluice_leader{$of}) > 1",
-        after="1m",
-        severity="critical",
-        summary="Two replicas believe that they hold Lease {{ $labels.lease }}.",
-        action="Look for a node whose clock stands still; delete the pod on it.",
-    ),
-    Alert(
-        name="SluiceCyclesFail",
-        expression='sum by (controller) (rate(sluice_reconcile_duration_seconds_count{$of,outcome="failed"}[10m])) > 0',
-        after="15m",
-        severity="warning",
-        summary="Cycles of controller {{ $labels.controller }} fail.",
-        action="The runtime's log has the reason under cycle_failed.",
-    ),
-    Alert(
-        name="SluiceFallsBehind",
-        expression=f"min by (controller) (sluice_oldest_change_seconds{{$of}}) > 60 {_NOT_PAUSED}",
-        after="5m",
-        severity="warning",
-        summary="Changes wait for controller {{ $labels.controller }} for over a minute.",
-        action="See in the runtime's log what the controller waits for (waiting, cycle_failed); if its cycles take "
-        "long, give the runtime more CPU.",
-    ),
-    Alert(
-        name="SluicePaused",
-        expression="max by (namespace) (sluice_paused{$of}) > 0",
-        after="15m",
-        severity="warning",
-        summary="The runtime is paused: no worker is made, no machine is started or removed, and pods wait.",
-        action="Its namespace has the annotation sluice.dev/paused. When the reason is gone, take it off: "
-        "kubectl annotate namespace {{ $labels.namespace }} sluice.dev/paused-",
-    ),
-    Alert(
-        name="SluiceWatchesBreak",
-        expression="sum by (kind) (increase(sluice_watch_restarts_total{$of}[15m])) > 10",
-        after="15m",
-        severity="warning",
-        summary="The watch of {{ $labels.kind }} breaks again and again.",
-        action="See whether the API server is overloaded, or the kind's definition has gone.",
-    ),
-    Alert(
-        name="SluiceRivalOperator",
-        expression="max by (lease, holder) (sluice_rival_operator{$of}) > 0",
-        after="5m",
-        severity="warning",
-        summary="Another operator, {{ $labels.holder }}, holds Lease {{ $labels.lease }}: this one stands by.",
-        action="Two operators handle the same worker pools. Give one another class or scope, or remove it.",
-    ),
-    Alert(
-        name="SluiceQueueUnreadable",
-        # A queue that fails is asked every 5 minutes at least, so that 10 show a failure and would show a success.
-        expression=f'sum {_OF_POOL} (rate(sluice_worker_pool_polls_total{{$of,outcome!="Read"}}[10m])) > 0'
-        f' unless sum {_OF_POOL} (rate(sluice_worker_pool_polls_total{{$of,outcome="Read"}}[10m])) > 0',
-        after="5m",
-        severity="warning",
-        summary="The queue of worker pool {{ $labels.pool_namespace }}/{{ $labels.pool }} cannot be read: it gets no "
-        "new workers.",
-        action="The pool's condition Ready says why: kubectl describe workerpool {{ $labels.pool }} "
-        "--namespace {{ $labels.pool_namespace }}",
-    ),
-    Alert(
-        name="SluicePoolFull",
-        expression=f"max {_OF_POOL} (sluice_worker_pool_queue_size{{$of}}) > 0"
-        f" and max {_OF_POOL} (sluice_worker_pool_capacity{{$of}}) == 0",
-        after="30m",
-        severity="warning",
-        summary="Worker pool {{ $labels.pool_namespace }}/{{ $labels.pool }} has all workers it may have, and jobs "
-        "wait.",
-        action="Raise the pool's poolCapacity, or see whether failed workers that are retained fill it.",
-    ),
-    Alert(
-        name="SluiceJobsWaitThoughQuotaIsFree",
-        expression=f"(max {_OF_QUEUE} (sluice_admission_oldest_pending_seconds{{$of}}) > 1800"
-        f" and max {_OF_QUEUE} ({_QUOTA_USED}) < 0.5) {_NOT_PAUSED}",
-        after="15m",
-        severity="warning",
-        summary="A job has waited over half an hour in ClusterQueue {{ $labels.cluster_queue }}, of whose quota less "
-        "than half is used.",
-        action="Its Workload says why: kubectl get workloads --all-namespaces, then kubectl describe workload. "
-        "docs/operations.md, Jobs wait though quota is free.",
-    ),
-    Alert(
-        name="SluiceUsageAboveQuota",
-        # A queue may borrow what others of its cohort leave, so one queue's usage says nothing; their sum does.
-        expression=f"sum by (flavor, resource) (max {_OF_QUOTA} (sluice_admission_usage{{$of}}))"
-        f" > sum by (flavor, resource) (max {_OF_QUOTA} (sluice_admission_quota{{$of}}))",
-        after="15m",
-        severity="warning",
-        summary="Admitted jobs use more {{ $labels.resource }} of flavor {{ $labels.flavor }} than all ClusterQueues "
-        "have quota for.",
-        action="Nothing is admitted there until it fits again. Was quota lowered, or a queue removed? "
-        "docs/operations.md, Usage is above quota.",
-    ),
-    Alert(
-        name="SluiceJobsEvictedAgainAndAgain",
-        expression=f"{_EVICTED} > 10 and {_EVICTED} > {_ADMITTED} / 2",
-        after="15m",
-        severity="warning",
-        summary="Jobs of ClusterQueue {{ $labels.cluster_queue }} are evicted nearly as often as they are admitted.",
-        action="Panel Admissions and evictions has the reasons. docs/operations.md, Jobs are evicted again and again.",
-    ),
-    Alert(
-        name="SluiceBudgetNearlyUsed",
-        expression=f"max {_OF_BUDGET} (sluice_budget_used_ratio{{$of}}) >= 0.8",
-        after="1m",
-        severity="warning",
-        summary="80 % or more of {{ $labels.kind }} is used: pool {{ $labels.pool }} {{ $labels.scope }}.",
-        action="See who uses it (kubectl get scopes, kubectl get instances), and raise the limit or let it be reached: "
-        "nothing new is started then, and what runs goes on.",
-    ),
-    Alert(
-        name="SluiceBudgetSpent",
-        expression=f"max {_OF_BUDGET} (sluice_budget_used_ratio{{$of}}) >= 1",
-        after="1m",
-        severity="critical",
-        summary="{{ $labels.kind }} is spent: pool {{ $labels.pool }} {{ $labels.scope }}. Nothing new is started "
-        "there until the month is over.",
-        action="Raise the limit in the stack's file, or wait: other pools of the scope are used meanwhile.",
-    ),
-    Alert(
-        name="SluicePodsWait",
-        expression="max by (scope) (sluice_waiting_pods{$of}) > 0",
-        after="1h",
-        severity="warning",
-        summary="Pods of scope {{ $labels.scope }} have waited for a node for an hour.",
-        action="Their events say why (NotTriggerScaleUp), and `python -m autoscaler explain pod NAMESPACE/NAME` what "
-        "each node group says.",
-    ),
-    Alert(
-        name="SluiceOfferingsUnavailable",
-        expression="max by (pool) (sluice_offerings_unavailable{$of}) > 0",
-        after="1h",
-        severity="warning",
-        summary="The provider has had no instances of some types of pool {{ $labels.pool }} for an hour.",
-        action="Give the pool more instance types or zones: kubectl describe instancepool {{ $labels.pool }} names "
-        "those that fail.",
     ),
 )
 
@@ -416,11 +243,6 @@ def dashboard(cluster: str, namespace: str) -> Dashboard:
     }
 
 
-def rule_groups(namespace: str) -> list[dict[str, Any]]:
-    """Write the alert rules of one runtime, as Prometheus and its operator both read them."""
-    return [{"name": "sluice", "rules": [_rule(alert, namespace) for alert in ALERTS]}]
-
-
 def text(value: object) -> str:
     """Write data as JSON, the same text for the same data."""
     return json.dumps(value, indent=1, sort_keys=True)
@@ -439,24 +261,10 @@ def _panel(index: int, panel: Panel, namespace: str) -> dict[str, Any]:
         "targets": [
             {
                 "refId": chr(ord("A") + number),
-                "expr": _of(query, namespace),
+                "expr": promql.of(query, namespace),
                 "legendFormat": legend,
                 "datasource": _SOURCE,
             }
             for number, (query, legend) in enumerate(panel.queries)
         ],
     }
-
-
-def _rule(alert: Alert, namespace: str) -> dict[str, Any]:
-    return {
-        "alert": alert.name,
-        "expr": _of(alert.expression, namespace),
-        "for": alert.after,
-        "labels": {"severity": alert.severity},
-        "annotations": {"summary": alert.summary, "description": alert.action},
-    }
-
-
-def _of(query: str, namespace: str) -> str:
-    return query.replace("$of", f'namespace="{namespace}"')

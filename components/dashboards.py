@@ -6,7 +6,7 @@ from typing import Final
 import pulumi
 import pulumi_kubernetes as k8s
 
-from components import cluster, dashboard_panels, deployment, kube
+from components import alert_rules, cluster, dashboard_panels, deployment, kube
 from components.config.clusters import Cluster
 from components.place import Place
 
@@ -50,7 +50,7 @@ class Dashboards(pulumi.ComponentResource):
             },
             data={f"{dashboard_panels.uid(args.place.cluster)}.json": dashboard_panels.text(dashboard)},
         )
-        groups = {"groups": dashboard_panels.rule_groups(namespace)}
+        groups = {"groups": alert_rules.rule_groups(namespace)}
         named = {**metadata, "name": f"{config.name}-alerts"}
         if args.config.monitoring.prometheus_operator:
             kube.make(

@@ -19,12 +19,12 @@ from autoscaler.capacity import clouds, publisher
 from autoscaler.kube import objects, store
 from autoscaler.runtime import process
 from autoscaler.workers import controller, model
-from components import dashboard_panels, dashboards
+from components import alert_rules, dashboard_panels, dashboards
 from tests.components import accesses, monitor, places
 
 QUERIES = [
     *(query for panel in dashboard_panels.PANELS for query, _ in panel.queries),
-    *(alert.expression for alert in dashboard_panels.ALERTS),
+    *(alert.expression for alert in alert_rules.ALERTS),
 ]
 ROOT = Path(__file__).parents[2]
 SECTION = re.compile(r"docs/operations\.md, ([^.]+)\.$")
@@ -121,7 +121,7 @@ def test_a_pools_numbers_are_told_apart_by_labels_that_no_scrape_has() -> None:
 def test_every_query_is_about_this_runtime_alone() -> None:
     for query in QUERIES:
         assert len(re.findall(r"sluice_\w+\{\$of[,}]", query)) == len(re.findall(r"sluice_\w+", query))
-    text = json.dumps([dashboard_panels.dashboard("c", "ops"), dashboard_panels.rule_groups("ops")])
+    text = json.dumps([dashboard_panels.dashboard("c", "ops"), alert_rules.rule_groups("ops")])
     assert "$of" not in text
     assert 'namespace=\\"ops\\"' in text
 
@@ -134,7 +134,7 @@ def test_panels_do_not_lie_on_each_other() -> None:
 
 
 def test_an_alert_says_what_is_wrong_and_what_to_do() -> None:
-    (group,) = dashboard_panels.rule_groups("ops")
+    (group,) = alert_rules.rule_groups("ops")
     assert len({rule["alert"] for rule in group["rules"]}) == len(group["rules"])
     for rule in group["rules"]:
         assert rule["annotations"]["summary"]
@@ -144,13 +144,13 @@ def test_an_alert_says_what_is_wrong_and_what_to_do() -> None:
 
 def test_an_alert_that_names_a_section_of_the_operators_page_finds_it_there() -> None:
     page = (ROOT / "docs" / "operations.md").read_text()
-    named = {section for alert in dashboard_panels.ALERTS for section in SECTION.findall(alert.action)}
+    named = {section for alert in alert_rules.ALERTS for section in SECTION.findall(alert.action)}
     assert len(named) == 3
     assert [section for section in named if f"### {section}\n" not in page] == []
 
 
 def test_a_runtime_without_controllers_raises_no_alarm_of_leadership() -> None:
-    (rule,) = [alert for alert in dashboard_panels.ALERTS if alert.name == "SluiceNobodyLeads"]
+    (rule,) = [alert for alert in alert_rules.ALERTS if alert.name == "SluiceNobodyLeads"]
     assert "absent(sluice_leader" not in rule.expression
 
 
@@ -168,7 +168,7 @@ def test_the_dashboard_is_where_grafanas_sidecar_looks() -> None:
 @pytest.mark.parametrize("operator", [True, False])
 def test_rules_are_an_object_of_the_operator_or_a_config_map(operator: bool) -> None:  # noqa: FBT001
     world = run(prometheusOperator=operator)
-    groups = {"groups": dashboard_panels.rule_groups("ops")}
+    groups = {"groups": alert_rules.rule_groups("ops")}
     rules = [one for one in world.made if one.name == "d.alerts"]
     assert len(rules) == 1
     if operator:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components import dashboard_panels
+from components import alert_rules
 from tools import debian
 
 NAMESPACE = "ops"
@@ -21,9 +21,9 @@ def promtool() -> Path:
 
 def firing(promtool: Path, directory: Path, series: dict[str, str]) -> set[str]:
     """Return the alerts that fire after two hours of these series, one sample a minute."""
-    (directory / "rules.json").write_text(json.dumps({"groups": dashboard_panels.rule_groups(NAMESPACE)}))
+    (directory / "rules.json").write_text(json.dumps({"groups": alert_rules.rule_groups(NAMESPACE)}))
     given = [{"series": _of_runtime(name), "values": values} for name, values in series.items()]
-    quiet = [{"eval_time": "2h", "alertname": alert.name, "exp_alerts": []} for alert in dashboard_panels.ALERTS]
+    quiet = [{"eval_time": "2h", "alertname": alert.name, "exp_alerts": []} for alert in alert_rules.ALERTS]
     test = {"interval": "1m", "input_series": given, "alert_rule_test": quiet}
     plan = {"rule_files": ["rules.json"], "evaluation_interval": "1m", "tests": [test]}
     (directory / "test.json").write_text(json.dumps(plan))
