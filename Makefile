@@ -53,7 +53,7 @@ fmt: $(READY) ## Format and mend what can be mended
 	@$(BIN)/ruff format .
 
 .PHONY: tools
-tools: $(READY) ## Build etcd, Kubernetes, KWOK and Pulumi, fetch Prometheus: once (about 15 minutes), cached outside the checkout
+tools: $(READY) ## Build etcd, Kubernetes, KWOK, KubeRay and Pulumi, fetch Prometheus: once (about 15 minutes), cached outside the checkout
 	@$(BIN)/python -m tools.toolchain build
 	@$(BIN)/python -m tools.debian >/dev/null
 

@@ -78,6 +78,7 @@ def _build_into(target: Path, recipe: products.Recipe, environment: Mapping[str,
             say=say,
         )
         _compile(run, recipe, scratch / "bin")
+        _copy_definitions(run, scratch / finding.DEFINITIONS)
         _verify(recipe, scratch / "bin")
         sizes = {path.name: path.stat().st_size for path in (scratch / "bin").iterdir()}
         (scratch / finding.SIZES).write_text(json.dumps(sizes))
@@ -146,10 +147,22 @@ def _compile(run: GoRun, recipe: products.Recipe, binaries: Path) -> None:
     )
 
 
+def _copy_definitions(run: GoRun, target: Path) -> None:
+    """Keep the product's custom resource definitions: those of the very version that was built."""
+    product = run.product
+    if not product.definitions:
+        return
+    listed = run(["list", "-m", "-f", "{{.Dir}}", product.module], GoOutput(), stdout=subprocess.PIPE)
+    target.mkdir()
+    for file in product.definitions:
+        shutil.copyfile(Path(listed.strip()) / file, target / Path(file).name)
+
+
 def _verify(recipe: products.Recipe, binaries: Path) -> None:
     for program in recipe.product.programs:
         path = binaries / program.name
-        if reason := finding.version_refusal(path, program, recipe.version):
+        is_askable = bool(program.version_arguments)
+        if is_askable and (reason := finding.version_refusal(path, program, recipe.version)):
             raise BuildError(f"{program.name} was built, but {reason}; check its flags in tools/toolchain/products.py")
         with path.open("rb") as file:
             os.fsync(file.fileno())

@@ -17,6 +17,7 @@ from tools.toolchain import products
 
 VERSION_TIMEOUT_SECONDS = 20
 SIZES = "sizes.json"  # beside bin/: the length of each program, so that a truncated one is built anew
+DEFINITIONS = "definitions"  # beside bin/
 _VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)")
 _GO_ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -97,6 +98,12 @@ def binary_directory(recipe: products.Recipe, environment: Mapping[str, str]) ->
     return cache.directory(environment) / "tools" / recipe.key / "bin"
 
 
+def definitions(product: products.Product, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files that define a product's custom resources, as they lie beside its programs."""
+    directory = binary_directory(products.recipe(product, host_platform()), environment).parent / DEFINITIONS
+    return tuple(directory / Path(file).name for file in product.definitions)
+
+
 def is_intact(built: Path) -> bool:
     """Tell whether a program of the cache is still as long as it was when it was built."""
     try:
@@ -126,6 +133,8 @@ def refusal(output: str, wanted_version: str) -> str | None:
 
 def version_refusal(path: Path, program: products.Program, wanted_version: str) -> str | None:
     """Run the program for its version and say why it will not do, or None."""
+    if not program.version_arguments:
+        return f"cannot be asked for its version, {wanted_version} is wanted"
     with tempfile.TemporaryDirectory() as scratch:
         # Pulumi writes to its home and asks the network for news, even for `version`.
         extra = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_HOME": scratch}

@@ -12,7 +12,10 @@ MODULES_DIRECTORY = Path(__file__).parent.parent
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One executable, its Go package and the arguments that make it print its version."""
+    """One executable, its Go package and the arguments that make it print its version.
+
+    No arguments: it cannot be asked, and is never taken from elsewhere.
+    """
 
     name: str
     package: str
@@ -28,6 +31,7 @@ class Product:
     programs: tuple[Program, ...]
     ldflags: tuple[str, ...] = ("-s", "-w")
     tags: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()  # files of the module that define its custom resources, kept beside the programs
 
 
 def _kubernetes_version_flags() -> tuple[str, ...]:
@@ -58,6 +62,18 @@ PRODUCTS: tuple[Product, ...] = (
         name="kwok",
         module="sigs.k8s.io/kwok",
         programs=(Program(name="kwok", package="sigs.k8s.io/kwok/cmd/kwok"),),
+    ),
+    Product(
+        name="kuberay",
+        module="github.com/ray-project/kuberay/ray-operator",
+        programs=(
+            Program(
+                name="kuberay-operator",
+                package="github.com/ray-project/kuberay/ray-operator",
+                version_arguments=(),
+            ),
+        ),
+        definitions=("config/crd/bases/ray.io_rayclusters.yaml",),
     ),
     Product(
         name="pulumi",
@@ -96,9 +112,11 @@ class Recipe:
     @property
     def key(self) -> str:
         """Name the build: the product and a hash over all that goes into it."""
-        ingredients = [self.go_mod, self.go_sum, self.build_arguments, self.platform, self.product.programs]
+        product = self.product
+        ingredients = [self.go_mod, self.go_sum, self.build_arguments, self.platform, product.programs]
+        ingredients += [product.definitions] if product.definitions else []
         text = json.dumps(ingredients, default=dataclasses.asdict)
-        return f"{self.product.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        return f"{product.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def recipe(product: Product, platform: str) -> Recipe:

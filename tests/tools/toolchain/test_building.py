@@ -1,5 +1,6 @@
 """A build is found when it is whole, shows progress, and explains its failure."""
 
+import dataclasses
 import fcntl
 import threading
 from pathlib import Path
@@ -15,7 +16,9 @@ FAKE_GO = """
 echo "$1 GOFLAGS=$GOFLAGS" >>{root}/calls
 case $1 in
 version) echo go version go1.26.8 linux/amd64 ;;
-list) echo 'go: downloading example.org/one v1.0.0' >&2; echo example.org/one; echo example.org/two ;;
+list)
+    case $2 in -m) echo {root}/module; exit ;; esac
+    echo 'go: downloading example.org/one v1.0.0' >&2; echo example.org/one; echo example.org/two ;;
 build)
     {before}
     while [ "$1" != -o ]; do shift; done
@@ -41,6 +44,24 @@ def test_a_product_is_built_once(tmp_path: Path) -> None:
     assert building.build(KWOK, environment, print) == directory
     assert calls(tmp_path) == ["version", "list", "build"]
     assert finding.search("kwok", environment).chosen == finding.Candidate(path=directory / "kwok", origin="built")
+
+
+def test_definitions_are_those_of_the_module_that_was_built(tmp_path: Path) -> None:
+    product = dataclasses.replace(KWOK, definitions=("config/things.yaml",))
+    (tmp_path / "module" / "config").mkdir(parents=True)
+    (tmp_path / "module" / "config" / "things.yaml").write_text("kind: CustomResourceDefinition")
+    environment = fake_go(tmp_path)
+    building.build(product, environment, print)
+    assert [file.read_text() for file in finding.definitions(product, environment)] == [
+        "kind: CustomResourceDefinition"
+    ]
+
+
+def test_a_program_that_cannot_be_asked_for_its_version_is_trusted_if_we_built_it(tmp_path: Path) -> None:
+    silent = dataclasses.replace(KWOK.programs[0], version_arguments=())
+    product = dataclasses.replace(KWOK, programs=(silent,))
+    directory = building.build(product, fake_go(tmp_path, version="0.0.1"), print)
+    assert building.is_complete(directory, product)
 
 
 def test_a_failed_build_leaves_nothing_and_says_what_go_said_and_what_to_do(tmp_path: Path) -> None:

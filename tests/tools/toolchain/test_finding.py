@@ -54,6 +54,13 @@ def test_sluice_tools_comes_before_path_and_both_before_the_cache(tmp_path: Path
     assert finding.paths(["kwok"], environment) == {"kwok": chosen}
 
 
+def test_a_program_that_cannot_be_asked_for_its_version_is_never_taken_from_elsewhere(tmp_path: Path) -> None:
+    fakes.program(tmp_path / "path", "kuberay-operator", f"v{fakes.pinned('kuberay')}")
+    environment = fakes.environment(tmp_path, PATH=str(tmp_path / "path"))
+    [candidate] = finding.search("kuberay-operator", environment).candidates
+    assert candidate.refusal == f"cannot be asked for its version, {fakes.pinned('kuberay')} is wanted"
+
+
 def test_a_truncated_program_of_the_cache_counts_as_not_built(tmp_path: Path) -> None:
     environment = fakes.environment(tmp_path)
     built = fakes.program(finding.binary_directory(fakes.recipe("kwok"), environment), "kwok", "never asked")

@@ -58,6 +58,7 @@ def test_the_same_recipe_has_the_same_key() -> None:
         {"platform": "linux/arm64"},
         {"product": dataclasses.replace(PRODUCT, tags=())},
         {"product": dataclasses.replace(PRODUCT, ldflags=("-w",))},
+        {"product": dataclasses.replace(PRODUCT, definitions=("things.yaml",))},
     ],
 )
 def test_whatever_goes_into_a_build_changes_its_key(change: dict[str, str]) -> None:
