@@ -33,7 +33,7 @@ from autoscaler.kube import kinds, objects, port
 from tests import builders
 from tests.bench import load, processes, results
 from tools.local import fleet_cloud
-from tools.local.components import Component, Options
+from tools.local.components import USUAL, Component, Options
 from tools.local.groups import IMAGE
 from tools.local.plane import REPOSITORY, Plane
 
@@ -50,7 +50,7 @@ IDLE_SECONDS: Final = 120.0
 FAST_SCHEDULER: Final = 5000
 DEFAULT_SCHEDULER: Final = 50
 SET: Final = "SetDesiredCapacity"
-COMPONENTS: Final = frozenset(Component) - {Component.FLEET}
+COMPONENTS: Final = USUAL - {Component.FLEET}
 _ACTION: Final = re.compile(rb"Action=(\w+)")
 
 

@@ -11,10 +11,10 @@ from autoscaler.kube import kinds
 from tests import builders
 from tests.contract import stages, worlds
 from tests.e2e import waiting
-from tools.local.components import Component, Options
+from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
-COMPONENTS = frozenset(Component) - {Component.MOTO, Component.FLEET}
+COMPONENTS = USUAL - {Component.MOTO, Component.FLEET}
 
 
 @pytest.fixture(scope="session")

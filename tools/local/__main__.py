@@ -1,4 +1,4 @@
-"""A real control plane on this computer: etcd, Kubernetes, KWOK nodes, and moto in the place of AWS."""
+"""A real control plane on this computer: etcd, Kubernetes, KWOK nodes, Ray's operator, and moto in the place of AWS."""
 
 import argparse
 import logging
@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from tools.local import api, commands, components, kubeconfig, plane, tokens
 from tools.toolchain import finding
@@ -43,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_token(verbs.add_parser("token", help="mint a ServiceAccount's token and write a kubeconfig for it"))
     _add_scale(verbs.add_parser("scale", help="set the size of an Auto Scaling group, made first if there is none"))
     _add_fleet(verbs.add_parser("fleet", help="turn instances of moto's groups into nodes (started by `up`)"))
+    _add_kuberay(verbs.add_parser("kuberay", help="become Ray's operator, its definitions first (started by `up`)"))
     return parser
 
 
@@ -103,8 +105,14 @@ def _add_fleet(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_fleet)
 
 
+def _add_kuberay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kubeconfig", type=Path, required=True, help="who may define kinds and make pods")
+    parser.set_defaults(run=_kuberay)
+
+
 def _up(options: argparse.Namespace) -> int:
     wanted = components.Options(
+        components=frozenset(components.Component),
         audit=options.audit,
         fast_node_failure=options.fast_node_failure,
         region=options.region,
@@ -164,6 +172,14 @@ def _fleet(options: argparse.Namespace) -> int:
         interval_seconds=options.interval,
     )
     return 0
+
+
+def _kuberay(options: argparse.Namespace) -> NoReturn:
+    from tools.local import kuberay  # noqa: PLC0415 - the others need none of it
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    kuberay.run(options.kubeconfig, os.environ)
 
 
 if __name__ == "__main__":

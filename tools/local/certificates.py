@@ -53,6 +53,7 @@ CLIENTS = {
     "kube-scheduler": Subject(common_name="system:kube-scheduler"),
     "kwok": Subject(common_name="kwok", organization="system:masters"),
     "fleet": Subject(common_name="fleet", organization="system:masters"),
+    "kuberay-operator": Subject(common_name="kuberay-operator", organization="system:masters"),
 }
 
 

@@ -22,19 +22,32 @@ class Component(enum.StrEnum):
     KWOK = "kwok"
     MOTO = "moto"
     FLEET = "fleet"
+    KUBERAY = "kuberay-operator"
 
 
-# Moto and the fleet run in this interpreter's environment; the others are programs of tools/toolchain.
+# Ray's operator is for those who ask for it; `make up` does.
+USUAL = frozenset(Component) - {Component.KUBERAY}
+
+# Programs of tools/toolchain; moto and the fleet are Python's.
 BUILT = frozenset(Component) - {Component.MOTO, Component.FLEET}
+# Started by this interpreter. Ray's operator too, for it needs something done first.
+IN_PYTHON = frozenset({Component.MOTO, Component.FLEET, Component.KUBERAY})
 # The second wave asks for much at once and is refused, and backs off, until the API server has its RBAC rules:
 # started later it is ready sooner.
 START_ORDER: tuple[tuple[Component, ...], ...] = (
     (Component.ETCD, Component.API_SERVER, Component.KWOK, Component.MOTO, Component.FLEET),
-    (Component.CONTROLLER_MANAGER, Component.SCHEDULER),
+    (Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.KUBERAY),
 )
 # Clients first, so that none of them shouts about a server that is gone.
 STOP_ORDER: tuple[tuple[Component, ...], ...] = (
-    (Component.FLEET, Component.KWOK, Component.SCHEDULER, Component.CONTROLLER_MANAGER, Component.MOTO),
+    (
+        Component.KUBERAY,
+        Component.FLEET,
+        Component.KWOK,
+        Component.SCHEDULER,
+        Component.CONTROLLER_MANAGER,
+        Component.MOTO,
+    ),
     (Component.API_SERVER,),
     (Component.ETCD,),
 )
@@ -44,7 +57,7 @@ STOP_ORDER: tuple[tuple[Component, ...], ...] = (
 class Options:
     """What kind of plane is wanted."""
 
-    components: frozenset[Component] = frozenset(Component)
+    components: frozenset[Component] = USUAL
     audit: bool = False
     fast_node_failure: bool = False  # a node without heartbeats is NotReady after 12 s instead of 50 s
     scheduler_qps: int = 300
@@ -130,7 +143,7 @@ def arguments(component: Component, blueprint: Blueprint) -> tuple[str, ...]:
 
 def command(component: Component, blueprint: Blueprint, programs: Mapping[str, Path]) -> tuple[str, ...]:
     """Return the whole command line of a component."""
-    program = str(programs[component]) if component in BUILT else sys.executable
+    program = sys.executable if component in IN_PYTHON else str(programs[component])
     return (program, *arguments(component, blueprint))
 
 
@@ -254,6 +267,11 @@ def _fleet(blueprint: Blueprint) -> tuple[str, ...]:
     )
 
 
+def _kuberay(blueprint: Blueprint) -> tuple[str, ...]:
+    kubeconfig = blueprint.paths.component_kubeconfig(Component.KUBERAY)
+    return ("-m", "tools.local", "kuberay", f"--kubeconfig={kubeconfig}")
+
+
 def _client(component: Component, blueprint: Blueprint, *, port: int) -> tuple[str, ...]:
     kubeconfig = blueprint.paths.component_kubeconfig(component)
     return (
@@ -286,4 +304,5 @@ _ARGUMENTS: Mapping[Component, Callable[[Blueprint], tuple[str, ...]]] = {
     Component.KWOK: _kwok,
     Component.MOTO: _moto,
     Component.FLEET: _fleet,
+    Component.KUBERAY: _kuberay,
 }

@@ -260,7 +260,7 @@ class Plane:
             record=self._entry.record(component),
             log=self.paths.log(component),
             environment=self._child_environment(),
-            directory=REPOSITORY if component is Component.FLEET else self.paths.root,
+            directory=REPOSITORY if component in components.IN_PYTHON else self.paths.root,
         )
 
     def _child_environment(self) -> dict[str, str]:

@@ -18,6 +18,14 @@ rules:
   verbs: [get, list, watch]
 - level: Request
 """
+CLIENTS = (
+    Component.CONTROLLER_MANAGER,
+    Component.SCHEDULER,
+    Component.KWOK,
+    Component.FLEET,
+    Component.KUBERAY,
+)
+"""Whoever speaks to the API server as itself."""
 _BLUEPRINT = "blueprint.json"
 
 
@@ -30,7 +38,7 @@ def prepare(blueprint: components.Blueprint) -> None:
     paths.data.mkdir(parents=True, exist_ok=True)
     pki = certificates.write(paths.pki.directory)
     paths.audit_policy.write_text(AUDIT_POLICY)
-    for component in (Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.KWOK, Component.FLEET):
+    for component in CLIENTS:
         access = access_of(component.value, pki, blueprint.api_url)
         kubeconfig.write(paths.component_kubeconfig(component), access, user=component.value)
     kubeconfig.write(paths.kubeconfig, access_of("admin", pki, blueprint.api_url), user="admin")

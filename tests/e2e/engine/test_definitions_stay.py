@@ -11,7 +11,7 @@ from tests import builders
 from tests.e2e.engine import stacks
 from tools.engine.engine import Engine
 from tools.engine.layout import Surroundings
-from tools.local.components import Component, Options
+from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
 ALL = {one["metadata"]["name"] for one in crds.all_crds()}
@@ -22,7 +22,7 @@ ACCOUNT = "system:serviceaccount:sluice-system:sluice"
 @pytest.fixture
 def plane(start_plane: Callable[[Options], Plane]) -> Plane:
     """A cluster with one node, and without AWS."""
-    started = start_plane(Options(components=frozenset(Component) - {Component.MOTO, Component.FLEET}))
+    started = start_plane(Options(components=USUAL - {Component.MOTO, Component.FLEET}))
     node = {
         "metadata": {"name": "node", "annotations": {"kwok.x-k8s.io/node": "fake"}},
         "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},

@@ -15,11 +15,11 @@ from tests.e2e import waiting
 from tests.e2e.engine import stacks
 from tools.engine.engine import Engine
 from tools.engine.layout import Surroundings
-from tools.local.components import Component, Options
+from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
 SECRET = json.dumps({"auths": {"registry.invalid": {"auth": "cHVsbC1zZWNyZXQ="}}})
-WITHOUT_AWS = Options(components=frozenset(Component) - {Component.MOTO, Component.FLEET})
+WITHOUT_AWS = Options(components=USUAL - {Component.MOTO, Component.FLEET})
 CORE = "aws:eks/cluster:Cluster"
 
 

@@ -10,10 +10,10 @@ from tests import builders
 from tests.e2e import waiting
 from tests.e2e.policies import ground
 from tests.e2e.policies.ground import RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
-from tools.local.components import Component, Options
+from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
-COMPONENTS = frozenset(Component) - {Component.MOTO, Component.FLEET}
+COMPONENTS = USUAL - {Component.MOTO, Component.FLEET}
 
 
 @pytest.fixture(scope="session")

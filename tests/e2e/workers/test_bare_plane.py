@@ -11,10 +11,10 @@ import pytest
 from autoscaler.api import crds, keys, manifests, version
 from tests.e2e import replicas, waiting
 from tests.e2e.workers import conftest, ground, queue_servers, test_partition
-from tools.local.components import Component, Options
+from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
-COMPONENTS = frozenset(Component) - {Component.MOTO, Component.FLEET}
+COMPONENTS = USUAL - {Component.MOTO, Component.FLEET}
 DEFINITION = f"workerpools.{version.GROUP}"
 NAMESPACES = ("one", "two")
 

@@ -16,7 +16,8 @@ from tools.local.components import Component, Options
 def test_every_server_listens_on_loopback_alone(component: Component) -> None:
     text = " ".join(components.arguments(component, builders.blueprint()))
     listening = re.findall(r"(?:--bind-address=|--server-address=|--listen-\S+-urls=http://|-H )([\d.]+)", text)
-    assert set(listening) == (set() if component is Component.FLEET else {"127.0.0.1"})
+    servers = set(Component) - {Component.FLEET, Component.KUBERAY}
+    assert set(listening) == ({"127.0.0.1"} if component in servers else set())
 
 
 @pytest.mark.parametrize("component", Component)
@@ -50,11 +51,16 @@ def test_fast_node_failure_and_qps_reach_the_controllers() -> None:
     assert not any("node-monitor" in argument for argument in usual)
 
 
-def test_moto_and_the_fleet_run_in_this_interpreter_and_the_rest_are_built() -> None:
+def test_some_are_started_by_this_interpreter_and_the_rest_are_programs() -> None:
     programs = {str(component): Path("/tools") / component for component in components.BUILT}
     commands = {one: components.command(one, builders.blueprint(), programs)[0] for one in Component}
-    assert commands.pop(Component.MOTO) == commands.pop(Component.FLEET) == sys.executable
-    assert commands == {component: f"/tools/{component}" for component in components.BUILT}
+    assert {commands.pop(component) for component in components.IN_PYTHON} == {sys.executable}
+    assert commands == {component: f"/tools/{component}" for component in Component if component in commands}
+
+
+def test_rays_operator_is_there_for_those_who_ask() -> None:
+    assert Component.KUBERAY not in Options().components
+    assert Options().components | {Component.KUBERAY} == set(Component)
 
 
 def test_the_fleet_is_told_where_and_how_fast() -> None:
