@@ -10,6 +10,7 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies import (
     daemon_sets,
     exclusive_pools,
+    job_gates,
     leaving,
     machine_group,
     namespace_scope,
@@ -34,6 +35,8 @@ POLICIES: tuple[Policy, ...] = (
     exclusive_pools.LISTED_ELSEWHERE,
     exclusive_pools.LISTS_ANOTHERS,
     namespace_scope.POLICY,
+    job_gates.JOB,
+    job_gates.RAY_CLUSTER,
 )
 """Those that hold whoever the runtime is."""
 
