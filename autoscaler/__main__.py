@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from autoscaler.api import crds, keys, manifests, policies, resources, version
-from autoscaler.api.policies import leaving, writers
+from autoscaler.api.policies import identities, leaving
 from autoscaler.kube import objects
 from autoscaler.runtime import settings
 
@@ -181,13 +181,13 @@ def _policies(arguments: argparse.Namespace) -> int:
 
 def _account(given: str) -> policies.Runtime:
     """Read a ServiceAccount, written either way; one that is none would make policies that nobody can satisfy."""
-    bare = given.removeprefix(writers.ACCOUNT_PREFIX)
+    bare = given.removeprefix(identities.ACCOUNT_PREFIX)
     namespace, _, name = bare.partition("/" if bare == given else ":")
     if re.fullmatch(_LABEL, namespace) and re.fullmatch(rf"{_LABEL}(\.{_LABEL})*", name):
         return policies.Runtime(namespace=namespace, service_account=name)
     raise argparse.ArgumentTypeError(
         f"{given!r} is no ServiceAccount: give NAMESPACE/NAME, such as sluice-system/sluice, or its user name,"
-        f" {writers.account_user('NAMESPACE', 'NAME')}"
+        f" {identities.account_user('NAMESPACE', 'NAME')}"
     )
 
 

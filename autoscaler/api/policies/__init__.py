@@ -10,6 +10,7 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies import (
     daemon_sets,
     exclusive_pools,
+    identities,
     job_gates,
     leaving,
     machine_group,
@@ -51,7 +52,7 @@ class Runtime:
 
     @property
     def user(self) -> str:
-        return writers.account_user(self.namespace, self.service_account)
+        return identities.account_user(self.namespace, self.service_account)
 
 
 def for_runtime(runtime: Runtime) -> tuple[Policy, ...]:

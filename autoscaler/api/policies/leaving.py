@@ -13,15 +13,9 @@ from typing import Final
 
 from autoscaler.api import keys, names, version
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.policies import identities
 from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
-from autoscaler.api.resources.base import cel_string
 
-CONTROLLERS: Final = (
-    "system:serviceaccount:kube-system:namespace-controller",
-    "system:serviceaccount:kube-system:generic-garbage-collector",
-    "system:kube-controller-manager",
-)
-"""Who deletes what is in a namespace that goes: the first two, or the last where controllers have no identities."""
 CONFIRMED: Final = "true"
 
 
@@ -49,7 +43,7 @@ def policy(namespace: str, deployers: Deployers) -> ValidatingPolicy:
         is_harmless = request.operation is Operation.UPDATE and not _gains_owner(request)
         return None if is_harmless or _may(request, deployers) else message
 
-    users = _list((*CONTROLLERS, *deployers.users))
+    is_known = identities.is_one_of((*identities.CONTROLLERS, *deployers.users))
     return ValidatingPolicy(
         name=f"confirm-leaving.{version.GROUP}",
         match=Match(
@@ -66,8 +60,8 @@ def policy(namespace: str, deployers: Deployers) -> ValidatingPolicy:
         ),
         validations=(
             Validation(
-                expression=f"{_IS_CONFIRMED} || request.userInfo.?username.orValue('') in {users}"
-                f" || request.userInfo.?groups.orValue([]).exists(g, g in {_list(deployers.groups)})",
+                expression=f"{_IS_CONFIRMED} || {is_known}"
+                f" || request.userInfo.?groups.orValue([]).exists(g, g in {identities.texts(deployers.groups)})",
                 message=message,
             ),
         ),
@@ -77,7 +71,7 @@ def policy(namespace: str, deployers: Deployers) -> ValidatingPolicy:
 
 def _may(request: Request, deployers: Deployers) -> bool:
     is_confirmed = _annotations(request.old_object).get(keys.CONFIRM_LEAVING) == CONFIRMED
-    is_known = request.username in (*CONTROLLERS, *deployers.users)
+    is_known = request.username in (*identities.CONTROLLERS, *deployers.users)
     return is_confirmed or is_known or any(group in deployers.groups for group in request.groups)
 
 
@@ -92,11 +86,6 @@ def _owners(config_map: Manifest | None) -> list[str]:
 
 def _annotations(config_map: Manifest | None) -> dict[str, str]:
     return (config_map or {})["metadata"].get("annotations") or {}
-
-
-def _list(texts: tuple[str, ...]) -> str:
-    """Write texts as a list in CEL."""
-    return "[" + ", ".join(map(cel_string, texts)) + "]"
 
 
 _IS_CONFIRMED: Final = f"oldObject.metadata.?annotations[?'{keys.CONFIRM_LEAVING}'].orValue('') == '{CONFIRMED}'"

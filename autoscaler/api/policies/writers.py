@@ -4,18 +4,8 @@ Deleting Workloads is free, so that owners and namespaces take theirs along. An 
 the runtime may delete it, an administrator included: who must, deletes the binding of this policy first.
 """
 
-from typing import Final
-
 from autoscaler.api import keys, version
 from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
-
-ACCOUNT_PREFIX: Final = "system:serviceaccount:"
-"""How the user names of ServiceAccounts begin."""
-
-
-def account_user(namespace: str, service_account: str) -> str:
-    """Name the user that a ServiceAccount is to the API server."""
-    return f"{ACCOUNT_PREFIX}{namespace}:{service_account}"
 
 
 def policies(runtime: str) -> tuple[ValidatingPolicy, ...]:

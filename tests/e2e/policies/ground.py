@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoscaler.api import keys, policies, version
-from autoscaler.api.policies import leaving, writers
+from autoscaler.api.policies import identities, leaving
 from tests import builders
 from tests.e2e import groups, waiting
 from tools.local.api import Api, Response
@@ -15,9 +15,9 @@ from tools.local.plane import Plane
 
 Object = dict[str, Any]
 RUNTIME_NAMESPACE, RUNTIME_ACCOUNT = "sluice-system", "runtime"
-RUNTIME = writers.account_user(RUNTIME_NAMESPACE, RUNTIME_ACCOUNT)
+RUNTIME = identities.account_user(RUNTIME_NAMESPACE, RUNTIME_ACCOUNT)
 DEPLOYER_NAMESPACE = "deployers"
-DEPLOYER = writers.account_user("default", "pipeline")
+DEPLOYER = identities.account_user("default", "pipeline")
 RUNTIME_IDENTITY = policies.Runtime(
     namespace=RUNTIME_NAMESPACE,
     service_account=RUNTIME_ACCOUNT,

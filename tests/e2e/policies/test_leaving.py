@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.api import keys, manifests, names
-from autoscaler.api.policies import base, leaving, writers
+from autoscaler.api.policies import base, identities, leaving
 from tests.e2e import waiting
 from tests.e2e.policies import ground
 from tests.e2e.policies.ground import DEPLOYER_NAMESPACE, RUNTIME_IDENTITY, RUNTIME_NAMESPACE, Ground
@@ -139,7 +139,7 @@ def test_the_twin_says_what_the_api_server_says(
         operation=base.Operation.DELETE,
         object=None,
         old_object=old,
-        username="admin" if who == ADMIN else writers.account_user(*who),
+        username="admin" if who == ADMIN else identities.account_user(*who),
         groups=("system:masters",) if who == ADMIN else (f"system:serviceaccounts:{who[0]}",),
     )
     want = leaving.policy(RUNTIME_NAMESPACE, RUNTIME_IDENTITY.deployers).twin(request)
@@ -160,4 +160,4 @@ def test_other_config_maps_there_and_that_name_elsewhere_are_free(here: Ground) 
 
 
 def test_the_deployers_of_the_ground_are_those_of_the_policy() -> None:
-    assert RUNTIME_IDENTITY.deployers.users == (ground.DEPLOYER,) == (writers.account_user(*PIPELINE),)
+    assert RUNTIME_IDENTITY.deployers.users == (ground.DEPLOYER,) == (identities.account_user(*PIPELINE),)

@@ -6,9 +6,9 @@ import pytest
 
 from autoscaler.api import keys, policies
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, placement_gate, writers
+from autoscaler.api.policies import base, identities, placement_gate
 
-RUNTIME = writers.account_user("sluice-system", "sluice")
+RUNTIME = identities.account_user("sluice-system", "sluice")
 GATE = {"name": keys.PLACEMENT_GATE}
 OTHER = {"name": "example.com/other"}
 DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}

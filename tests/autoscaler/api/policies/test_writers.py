@@ -3,9 +3,9 @@
 import pytest
 
 from autoscaler.api import policies
-from autoscaler.api.policies import base, writers
+from autoscaler.api.policies import base, identities, writers
 
-RUNTIME = writers.account_user("sluice-system", "sluice")
+RUNTIME = identities.account_user("sluice-system", "sluice")
 
 
 @pytest.mark.parametrize("username", ["", "admin", "system:serviceaccount:kube-system:generic-garbage-collector"])
