@@ -12,12 +12,15 @@ from autoscaler.api.policies import (
     exclusive_pools,
     identities,
     job_gates,
+    job_queue,
     leaving,
     machine_group,
     namespace_scope,
     node_preference,
     placement_gate,
+    pod_stamps,
     pool_tolerations,
+    workloads,
     writers,
 )
 from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
@@ -38,6 +41,8 @@ POLICIES: tuple[Policy, ...] = (
     namespace_scope.POLICY,
     job_gates.JOB,
     job_gates.RAY_CLUSTER,
+    job_queue.JOB,
+    job_queue.RAY_CLUSTER,
 )
 """Those that hold whoever the runtime is."""
 
@@ -64,8 +69,24 @@ def about_runtime(runtime: Runtime) -> tuple[ValidatingPolicy, ...]:
     """Return the policies about what only this runtime may do, and about who may end it."""
     return (
         *writers.policies(runtime.user),
+        workloads.kept_by(runtime.user),
         placement_gate.kept_by(runtime.user),
+        pod_stamps.kept_by(runtime.user),
         leaving.policy(runtime.namespace, runtime.deployers),
+    )
+
+
+def about_jobs(user: str) -> tuple[Policy, ...]:
+    """Return the policies that hold queued jobs to their quota, for a runtime that is this user."""
+    return (
+        job_gates.JOB,
+        job_gates.RAY_CLUSTER,
+        job_queue.JOB,
+        job_queue.RAY_CLUSTER,
+        *(policy for policy in writers.policies(user) if policy.match.resources == ("workloads",)),
+        workloads.kept_by(user),
+        placement_gate.kept_by(user),
+        pod_stamps.kept_by(user),
     )
 
 

@@ -3,7 +3,7 @@
 So whatever pod such a job gets waits for quota, also while the runtime is away, and also if somebody resumes the job by
 hand. The gate is put back whenever a write leaves it out, as a manifest that is applied once more does: nothing is
 refused for that. A batch Job's template cannot be changed while it has pods, so there the gates come out as they are
-stored; a Job that runs and never had the gate keeps its template, and the label is refused to it (`job_queue`).
+stored; a Job that runs and never had the gate keeps its template, and the label is refused to it (job_queue.py).
 """
 
 from typing import Any, Final

@@ -79,8 +79,8 @@ def kept_by(runtime: str) -> ValidatingPolicy:
     """Write the policy that nobody but the runtime, who is this user, takes one of our gates off a pod."""
     message = (
         f"only the runtime ({runtime}) takes gates of {keys.PREFIX}* off a pod, when there is room and quota for it: to"
-        " run a pod regardless, make it anew without the label or annotation that asks for the gate; if the runtime"
-        f" cannot come back, first delete the ValidatingAdmissionPolicyBinding {_KEPT}"
+        " run a pod regardless, make it or its job anew without the label or annotation that asks for the gate; if the"
+        f" runtime cannot come back, first delete the ValidatingAdmissionPolicyBinding {_KEPT}"
     )
 
     def refusal(request: Request) -> str | None:

@@ -1,10 +1,11 @@
-"""Only the runtime makes Workloads and deletes Instances, or any editor could forge quota or erase a month's account.
+"""Only the runtime makes and deletes Workloads and deletes Instances, or editors could forge quota or erase accounts.
 
-Deleting Workloads is free, so that owners and namespaces take theirs along. An Instance has neither, and nothing but
-the runtime may delete it, an administrator included: who must, deletes the binding of this policy first.
+Workloads go with their owners and namespaces, by the hands of Kubernetes' own controllers. An Instance has neither, and
+nothing but the runtime may delete it, an administrator included: who must, deletes the binding of this policy first.
 """
 
 from autoscaler.api import keys, version
+from autoscaler.api.policies import identities
 from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
 
 
@@ -17,6 +18,15 @@ def policies(runtime: str) -> tuple[ValidatingPolicy, ...]:
             plural="workloads",
             message=f"only the runtime ({runtime}) creates Workloads, from jobs: give a Job or RayCluster the label"
             f" {keys.QUEUE_NAME} instead",
+        ),
+        _only(
+            runtime,
+            *identities.CONTROLLERS,
+            operation=Operation.DELETE,
+            plural="workloads",
+            message=f"only the runtime ({runtime}) deletes Workloads, which are its account of quota in use: delete the"
+            " job instead, or set spec.active of the Workload to false, which takes the job out of its queue; if the"
+            " runtime cannot come back, `python -m autoscaler release --force` sets everything free",
         ),
         _only(
             runtime,
@@ -33,13 +43,13 @@ def _name(operation: Operation, plural: str) -> str:
     return f"runtime-alone-{operation.lower()}s-{plural}.{version.GROUP}"
 
 
-def _only(runtime: str, *, operation: Operation, plural: str, message: str) -> ValidatingPolicy:
+def _only(*users: str, operation: Operation, plural: str, message: str) -> ValidatingPolicy:
     def refusal(request: Request) -> str | None:
-        return None if request.username == runtime else message
+        return None if request.username in users else message
 
     return ValidatingPolicy(
         name=_name(operation, plural),
         match=Match(group=version.GROUP, version=version.API_VERSION, resources=(plural,), operations=(operation,)),
-        validations=(Validation(expression=f"request.userInfo.username == '{runtime}'", message=message),),
+        validations=(Validation(expression=identities.is_one_of(users), message=message),),
         twin=refusal,
     )
