@@ -4,7 +4,8 @@ The runtime gets what its controllers need and nothing else. People get three ro
 view, edit and admin. Queues decide whose quota a namespace's jobs spend, and so they are admin's, not edit's. Bound in
 a namespace, these cannot reach kinds of the whole cluster: those are read by whoever has view for the whole cluster,
 and written by cluster administrators alone. What only the runtime writes, no role for people lets anybody write: a
-forged Workload or Instance would be forged quota or forged accounting.
+forged Workload or Instance would be forged quota or forged accounting. Of Workloads, editors patch one field, which
+takes a job out of its queue; an admission policy sees to it that it is this one.
 """
 
 from collections import defaultdict
@@ -26,6 +27,7 @@ _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _READ: Final = ("get", "list", "watch")
 _WRITE: Final = ("create", "delete", "deletecollection", "patch", "update")
 WRITTEN_BY_ADMINS: Final = (resources.LocalQueue,)
+PATCHED_BY_EDITORS: Final = (resources.Workload,)
 WRITTEN_BY_THE_RUNTIME: Final = (resources.Workload, resources.Instance, resources.MachineNodePool)
 
 
@@ -85,7 +87,7 @@ def people_roles() -> Mapping[str, PeopleRole]:
     """Make the ClusterRoles for people, by name."""
     return {
         VIEW: PeopleRole(labels=_labels("view", "edit", "admin"), rules=_merged(_view())),
-        EDIT: PeopleRole(labels=_labels("edit", "admin"), rules=_merged(_write(_is_editors))),
+        EDIT: PeopleRole(labels=_labels("edit", "admin"), rules=_merged((*_write(_is_editors), *_patch()))),
         ADMIN: PeopleRole(labels=_labels("admin"), rules=_merged(_write(_is_admins))),
     }
 
@@ -122,6 +124,11 @@ def _write(is_written: Callable[[type[resources.Resource]], bool]) -> Iterable[_
             yield from (_Right(version.GROUP, plural, verb, "") for verb in _WRITE)
             if kind.definition.scale:
                 yield from (_Right(version.GROUP, f"{plural}/scale", verb, "") for verb in ("patch", "update"))
+
+
+def _patch() -> Iterable[_Right]:
+    for kind in PATCHED_BY_EDITORS:
+        yield _Right(version.GROUP, kind.definition.plural, "patch", "")
 
 
 def _resources(kind: type[resources.Resource]) -> Iterable[str]:
