@@ -1,7 +1,8 @@
 """`python -m autoscaler release --force`: free a cluster whose runtime cannot come back.
 
 It takes every finalizer, gate and mark of ours off whatever carries one, so that nothing hangs on a runtime that is not
-there. It empties nothing and waits for nobody: that is the runtime's own way to leave. It may be run again and again.
+there, and unbinds the policies by which jobs would go on to wait for it. It empties nothing and waits for nobody: that
+is the runtime's own way to leave. It may be run again and again.
 """
 
 import asyncio
@@ -13,8 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler import clock
-from autoscaler.api import names, resources
-from autoscaler.api.policies import placement_gate
+from autoscaler.api import names, policies, resources
 from autoscaler.kube import client, credentials, kinds, lease, listing, owned_marks, port
 
 ATTEMPTS: Final = 5
@@ -23,15 +23,17 @@ DENIED: Final = frozenset({403, 422})
 """What the API server answers where a policy says no."""
 PAUSE_SECONDS: Final = 2.0
 """An API server takes a moment to see that a policy is gone."""
-BINDINGS: Final = kinds.ResourceType(
-    group="admissionregistration.k8s.io",
-    version="v1",
-    plural="validatingadmissionpolicybindings",
-    kind="ValidatingAdmissionPolicyBinding",
-    namespaced=False,
-)
-KEPT: Final = placement_gate.kept_by("").name
-"""The policy by which nobody but the runtime opens a gate of ours."""
+
+
+def _type(kind: str) -> kinds.ResourceType:
+    """Name the kind of a policy's binding."""
+    group = "admissionregistration.k8s.io"
+    return kinds.ResourceType(group=group, version="v1", plural=f"{kind.lower()}s", kind=kind, namespaced=False)
+
+
+_BINDINGS: Final = tuple(policy.manifests()[1] for policy in policies.about_jobs(""))
+BINDINGS: Final = tuple((_type(binding["kind"]), str(binding["metadata"]["name"])) for binding in _BINDINGS)
+"""Those by which jobs are suspended and gated, and nobody but the runtime opens gates and writes Workloads."""
 Say = Callable[[str], None]
 Found = dict[str, Any]
 
@@ -75,8 +77,8 @@ async def free(api: port.Api, scope: Scope, say: Say, *, now: float) -> list[str
             failures.append(f"{resource.plural} could not be listed: {error}")
             continue
         held += [(resource, each) for each in found if _changes(resource, each) and _is_meant(resource, each, scope)]
-    if any(each.get("spec", {}).get("schedulingGates") for resource, each in held if resource == kinds.PODS):
-        failures += await _unbind(api, say)
+    if not scope.even_if_running or any(_is_kept(resource, each) for resource, each in held):
+        failures += [failure for binding in BINDINGS for failure in await _unbind(api, *binding, say)]
     slots = asyncio.Semaphore(AT_ONCE)
     outcomes = await asyncio.gather(*(_free_one(api, resource, each, slots, say) for resource, each in held))
     failures += [failure for failure in outcomes if failure is not None]
@@ -126,15 +128,21 @@ def _is_meant(resource: kinds.ResourceType, found: Found, scope: Scope) -> bool:
     return not (resource == kinds.CONFIG_MAPS and is_elsewhere)
 
 
-async def _unbind(api: port.Api, say: Say) -> list[str]:
-    """Take the policy away that lets nobody but the runtime open gates; return what went wrong."""
+def _is_kept(resource: kinds.ResourceType, found: Found) -> bool:
+    """Tell whether a policy would keep an object as it is."""
+    is_gated = resource == kinds.PODS and bool((found.get("spec") or {}).get("schedulingGates"))
+    return is_gated or resource == kinds.custom(resources.Workload)
+
+
+async def _unbind(api: port.Api, resource: kinds.ResourceType, name: str, say: Say) -> list[str]:
+    """Take a policy out of force; return what went wrong."""
     try:
-        port.required(await api.send(port.Request(method="DELETE", path=BINDINGS.path(KEPT))))
+        port.required(await api.send(port.Request(method="DELETE", path=resource.path(name))))
     except port.NotFoundError:
         return []
     except port.KubeError as error:
-        return [f"{BINDINGS.kind} {KEPT}: {error}"]
-    say(f"{BINDINGS.kind} {KEPT}: deleted, so that gates can be opened")
+        return [f"{resource.kind} {name}: {error}"]
+    say(f"{resource.kind} {name}: deleted, so that no job waits for the runtime")
     return []
 
 
@@ -170,7 +178,7 @@ async def _patch(api: port.Api, resource: kinds.ResourceType, found: Found) -> s
         except port.NotFoundError:
             return ""
         except port.ApiError as error:
-            if attempt == ATTEMPTS or not (isinstance(error, port.ConflictError) or _may_pass(error, changes)):
+            if attempt == ATTEMPTS or not (isinstance(error, port.ConflictError) or _may_pass(error)):
                 raise
             await asyncio.sleep(0 if isinstance(error, port.ConflictError) else PAUSE_SECONDS)
         try:
@@ -180,6 +188,6 @@ async def _patch(api: port.Api, resource: kinds.ResourceType, found: Found) -> s
     raise AssertionError("the last attempt returns or raises")
 
 
-def _may_pass(error: port.ApiError, changes: dict[str, Any]) -> bool:
+def _may_pass(error: port.ApiError) -> bool:
     """Tell whether a policy that was just taken away may still have been in force."""
-    return error.status in DENIED and "schedulingGates" in changes.get("spec", {})
+    return error.status in DENIED and any(name in str(error) for _, name in BINDINGS)

@@ -56,10 +56,10 @@ class SimulatedCluster:
         for definition in _definitions():
             self.create(kinds.DEFINITIONS, definition)
 
-    def install_policies(self) -> None:
-        """Put our admission policies in force."""
+    def install_policies(self, runtime: policies.Runtime | None = None) -> None:
+        """Put our admission policies in force; those about the runtime too, if the cluster was made with them."""
         by_kind = {kind.resource.kind: kind.resource for kind in served.BUILT_IN}
-        for manifest in policies.manifests():
+        for manifest in policies.manifests(runtime):
             self.create(by_kind[manifest["kind"]], manifest)
 
     def create(self, resource: kinds.ResourceType, body: Manifest) -> Manifest:

@@ -20,11 +20,28 @@ from tests.autoscaler.kube.cluster import simulated
 pytestmark = pytest.mark.simulated
 Body = dict[str, Any]
 POOLS = kinds.custom(resources.InstancePool)
+WORKLOADS = kinds.custom(resources.Workload)
+RUNTIME = policies.Runtime(namespace="sluice-system", service_account="sluice")
+JOB_POLICIES = {
+    f"{name}.sluice.dev"
+    for name in (
+        "job-gates",
+        "ray-cluster-gates",
+        "job-queue",
+        "ray-cluster-queue",
+        "runtime-alone-creates-workloads",
+        "runtime-alone-deletes-workloads",
+        "runtime-alone-writes-workloads",
+        "gates-are-kept",
+        "stamps-are-kept",
+    )
+}
 
 
 def marked(*, definitions: bool = True) -> SimulatedCluster:
     """A cluster with everything that a runtime leaves behind when it dies."""
-    cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=0.005)
+    in_force = policies.for_runtime(RUNTIME)
+    cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=0.005, admission_policies=in_force)
     finalizers = [keys.FINALIZER, "example.com/theirs"]
     if definitions:
         cluster.install_definitions()
@@ -49,7 +66,7 @@ def marked(*, definitions: bool = True) -> SimulatedCluster:
 
 
 def everything(cluster: SimulatedCluster) -> list[Body]:
-    custom = [kinds.custom(resources.InstancePool), kinds.custom(resources.WorkerPool)]
+    custom = [kinds.custom(resources.InstancePool), kinds.custom(resources.WorkerPool), WORKLOADS]
     found = []
     for resource in (kinds.NODES, kinds.PODS, kinds.CONFIG_MAPS, *custom):
         entries = cluster.server.store.collection(resource).entries.values()
@@ -90,17 +107,43 @@ async def test_nothing_of_ours_remains_and_nothing_of_theirs_is_touched() -> Non
     assert again == ["0 objects freed, 0 failures"]
 
 
+def bindings(cluster: SimulatedCluster) -> set[str]:
+    kinds_of_binding = (served.MUTATING_BINDINGS, served.VALIDATING_BINDINGS)
+    return {key.name for kind in kinds_of_binding for key in cluster.server.store.collection(kind).entries}
+
+
+@pytest.mark.accept("S14", part="policies about queued jobs are unbound")
 @simulated
-async def test_gates_that_a_policy_keeps_are_opened_all_the_same() -> None:
+async def test_what_a_policy_keeps_is_freed_all_the_same_and_jobs_run_at_once() -> None:
     cluster = marked()
-    by_kind = {kind.resource.kind: kind.resource for kind in served.BUILT_IN}
-    for manifest in policies.manifests(policies.Runtime(namespace="sluice-system", service_account="sluice")):
-        cluster.create(by_kind[manifest["kind"]], manifest)
+    workload = builders.resource("Workload")
+    workload["metadata"]["finalizers"] = [keys.FINALIZER]
+    cluster.create(WORKLOADS, workload)
+    cluster.install_policies(RUNTIME)
     await cluster.settle()
     said: list[str] = []
     assert await freed(cluster.client("admin"), said) == []
     assert any("gates-are-kept.sluice.dev: deleted" in line for line in said)
     assert not any(owned_marks.without(each) for each in everything(cluster))
+    assert "Workload default/" in "".join(said)
+    assert bindings(cluster) == {each.name for each in policies.for_runtime(RUNTIME)} - JOB_POLICIES
+    labels = {keys.QUEUE_NAME: "q"}
+    spec: Body = {"template": {"spec": {"containers": []}}}
+    job = {"metadata": {"name": "j", "namespace": "default", "labels": labels}, "spec": spec}
+    assert cluster.create(kinds.JOBS, job)["spec"] == spec
+
+
+@simulated
+async def test_beside_a_living_runtime_policies_stay_unless_they_are_in_the_way() -> None:
+    cluster = SimulatedCluster(virtual_time.clock())
+    cluster.install_definitions()
+    cluster.install_policies(RUNTIME)
+    await cluster.settle()
+    want = bindings(cluster)
+    assert await freed(cluster.client("admin"), even_if_running=True) == []
+    assert bindings(cluster) == want
+    assert await freed(cluster.client("admin")) == []
+    assert bindings(cluster) == want - JOB_POLICIES
 
 
 @simulated
