@@ -1,0 +1,174 @@
+"""Admission: jobs wait in queues, get quota, and may grow and shrink under it.
+
+A cycle is a few rounds of two steps: decide what each job that changed needs and write it; then admit what fits, by
+what the store holds after those writes. Nothing is decided here.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from autoscaler import clock, control
+from autoscaler.admission import decide, executor, known, messages, takeover
+from autoscaler.admission.job_state import Memory, Policy, Stage
+from autoscaler.admission.jobs import port as jobs
+from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.workload import WORKLOADS, decode
+from autoscaler.admission.writes import On, Step, Write
+from autoscaler.control import plans
+from autoscaler.kube import kinds, objects, writer
+
+log = structlog.get_logger()
+ROUNDS: Final = 100
+"""So many rounds a cycle has at most; what is left is the next one's."""
+JOBS_AT_ONCE: Final = 1000
+ADMITTED_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Writes, as they are shown."""
+
+    writes: Sequence[Write]
+
+    def commands(self) -> Iterable[plans.Command]:
+        for each in self.writes:
+            what = f"{each.kind.lower() or each.on} {each.key.namespace}/{each.key.name}"
+            yield plans.Command(verb=str(each.verb), what=what, why=each.why)
+
+
+class Controller:
+    """Handles the queued jobs of a cluster."""
+
+    def __init__(
+        self, context: control.ControllerContext, *, job_kinds: Iterable[jobs.ResizableJob], policy: Policy
+    ) -> None:
+        self._context = context
+        self._policy = policy
+        self._kinds = {each.resource.kind: each for each in job_kinds}
+        tables = known.Tables.watched(context, self._kinds.values())
+        self._known = known.Known(tables, self._kinds.values())
+        self._books = books.Books(
+            books.Tables(
+                workloads=tables.workloads,
+                cluster_queues=tables.cluster_queues,
+                local_queues=tables.local_queues,
+                flavors=tables.flavors,
+                namespaces=tables.namespaces,
+                pods=tables.pods,
+            )
+        )
+        self._tables = tables
+        self._executor = executor.Executor(
+            context,
+            {
+                On.WORKLOAD: writer.Target(resource=WORKLOADS, decode=decode, table=tables.workloads),
+                On.POD: writer.Target(resource=kinds.PODS, decode=objects.pod, table=tables.pods),
+            },
+            {
+                name: (each, writer.Target(resource=each.resource, decode=each.decode, table=tables.jobs[name]))
+                for name, each in self._kinds.items()
+            },
+        )
+        self._takeover = takeover.Takeover(context, tables)
+        self._running: set[str] = set()
+        """UIDs of jobs that were seen to run since they were admitted."""
+        self._alarms: list[tuple[float, str]] = []
+        """When time alone changes what is to be done about a job: a heap."""
+
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
+        """Bring jobs and quota up to date, round by round, until nothing changes any more."""
+        del dirty  # what changed is noted by job, as it arrives
+        await self._takeover.catch_up()
+        self._ring()
+        wake_at = None
+        for _ in range(ROUNDS):
+            before = self._known.changes
+            await self._bring_jobs_up_to_date()
+            wake_at = await self._admit()
+            if self._known.changes == before and not self._known.dirty:
+                break
+        return clock.earliest((wake_at, self._alarms[0][0] if self._alarms else None))
+
+    # Jobs
+
+    async def _bring_jobs_up_to_date(self) -> None:
+        """Decide about each job that changed, and write."""
+        uids = list(self._known.dirty)[:JOBS_AT_ONCE]
+        planned: dict[str, Sequence[Write]] = {}
+        for uid in uids:
+            del self._known.dirty[uid]
+            planned[uid] = self._decide(uid)
+        owners = {(write.on, write.key): uid for uid, writes in planned.items() for write in writes}
+        chosen = [write for writes in planned.values() for write in writes]
+        try:
+            outcomes = await self._carry_out("jobs", chosen)
+        except BaseException:
+            for uid in uids:  # what was not done is decided again
+                self._known.note(uid)
+            raise
+        for write in (*outcomes.put_off, *(write for write, _ in outcomes.refused)):
+            self._set_alarm(owners[write.on, write.key], self._again_at(write))
+        for write in outcomes.done:
+            self._tell(owners[write.on, write.key], write)
+
+    def _decide(self, uid: str) -> Sequence[Write]:
+        state = self._known.state(uid, self._memory(uid))
+        decision = decide.decide(state, now=self._context.clock.now(), policy=self._policy)
+        is_running = state.stage is Stage.ADMITTED and state.job is not None and not state.job.is_suspended
+        (self._running.add if is_running else self._running.discard)(uid)
+        self._set_alarm(uid, decision.wake_at)
+        return decision.writes
+
+    def _memory(self, uid: str) -> Memory:
+        return Memory(
+            refused=frozenset(self._executor.refused_for_good),
+            touched=frozenset(self._executor.touched),
+            was_running=uid in self._running,
+        )
+
+    # Quota
+
+    async def _admit(self) -> float | None:
+        """Admit what fits now; return when time alone changes that."""
+        plan = cycle.decide(self._books, now=self._context.clock.now(), most=ADMITTED_AT_ONCE)
+        outcomes = await self._carry_out("quota", plan.writes)
+        for write in outcomes.done:
+            stored = self._tables.workloads.get(write.key)
+            if stored is not None and not stored.is_slice:
+                self._tell(stored.job_uid, write)
+        refused = (*outcomes.put_off, *(write for write, _ in outcomes.refused))
+        return clock.earliest((plan.wake_at, *(self._again_at(write) for write in refused)))
+
+    # What both need
+
+    async def _carry_out(self, about: str, writes: Sequence[Write]) -> executor.Outcomes:
+        self._context.show(f"admission: {about}", _Plan(writes))
+        return await self._executor.carry_out(writes)
+
+    def _again_at(self, write: Write) -> float:
+        """Return when a write that was refused is tried again, on the wall clock."""
+        at = self._executor.due_at(write)
+        time = self._context.clock
+        return time.now() + (max(0.0, at - time.monotonic()) if at is not None else 0.0)
+
+    def _set_alarm(self, uid: str, at: float | None) -> None:
+        if at is not None:
+            heapq.heappush(self._alarms, (at, uid))
+
+    def _ring(self) -> None:
+        now = self._context.clock.now()
+        while self._alarms and self._alarms[0][0] <= now:
+            self._known.note(heapq.heappop(self._alarms)[1])
+
+    def _tell(self, uid: str, write: Write) -> None:
+        """Record an event about a job."""
+        job, event = self._known.job(uid), write.event or messages.event_of(write)
+        if job is None or event is None:
+            return
+        resource: Any = self._kinds[job.kind].resource
+        is_change = write.step in {Step.ADMIT, Step.EVICT, Step.RELEASE}
+        self._context.tell(resource, job, event.reason, event.message, is_warning=event.is_warning, is_change=is_change)
