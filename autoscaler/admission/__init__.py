@@ -9,7 +9,5 @@ from autoscaler.options import Options
 
 def build(context: control.ControllerContext, options: Options) -> control.Controller:
     """Handle the queued jobs of the cluster."""
-    policy = Policy(
-        elastic=options.elastic_jobs, pods_ready_timeout_seconds=options.pods_ready_timeout_seconds
-    )
+    policy = Policy(elastic=options.elastic_jobs, pods_ready_timeout_seconds=options.pods_ready_timeout_seconds)
     return controller.Controller(context, job_kinds=KINDS, policy=policy)

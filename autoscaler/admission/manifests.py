@@ -33,6 +33,7 @@ def workload(job: Job, priority: int) -> Manifest:
             "namespace": job.meta.key.namespace,
             "name": workload_name(job),
             "labels": {keys.JOB_UID: job.meta.uid},
+            "annotations": {keys.QUEUED_AT: str(int(job.meta.created_at))},
             "finalizers": [keys.FINALIZER],
             "ownerReferences": [_owner(job.api_version, job.kind, job.meta)],
         },

@@ -51,6 +51,7 @@ class JobPods:
     uids: dict[str, str] = field(default_factory=dict)
     """The pod set of every pod that may run or waits, by UID."""
     kinds: "PodKinds | None" = None
+    _count: int = 0
 
     def of(self, pod_set: str) -> PodSetPods:
         """Return the pods of one pod set."""
@@ -58,6 +59,7 @@ class JobPods:
 
     def add(self, pod: objects.Pod) -> None:
         """Take a pod in."""
+        self._count += 1
         if pod.is_terminal or self.kinds is None:
             return
         name, uid = self.kinds.pod_set_of(pod), pod.meta.uid
@@ -69,6 +71,7 @@ class JobPods:
 
     def remove(self, pod: objects.Pod) -> None:
         """Give a pod up."""
+        self._count -= 1
         if pod.is_terminal or self.kinds is None:
             return
         name, uid = self.kinds.pod_set_of(pod), pod.meta.uid
@@ -78,7 +81,7 @@ class JobPods:
         self.pod_sets[name].ready.discard(uid)
 
     def __len__(self) -> int:
-        return len(self.uids)
+        return self._count
 
 
 def _groups(pods: PodSetPods, pod: objects.Pod) -> list[dict[str, objects.Pod]]:

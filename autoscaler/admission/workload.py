@@ -125,6 +125,12 @@ class Workload(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return self.meta.labels.get(keys.JOB_UID, "")
 
     @property
+    def queued_at(self) -> float:
+        """When it began to wait: a job that was made while nobody looked is not behind one that was made later."""
+        written = self.meta.annotations.get(keys.QUEUED_AT, "")
+        return float(written) if written.isdigit() else self.meta.created_at
+
+    @property
     def parent_uid(self) -> str | None:
         """The UID of the Workload that this is a slice of; None: it is no slice."""
         owner = self.meta.controller

@@ -30,7 +30,7 @@ NOTHING_OUTSIDE = Options(open_queues=_no_queues, open_cloud=_no_cloud)
 
 
 @contextlib.asynccontextmanager
-async def replica(
+async def replica(  # noqa: PLR0913  # each test sets what matters
     cluster: SimulatedCluster,
     registrations: Mapping[str, process.Registration],
     *,
@@ -38,9 +38,10 @@ async def replica(
     pod: str = "a",
     observe: bool = False,
     wrap: Wrap | None = None,
+    user: str | None = None,
 ) -> AsyncGenerator[process.Process, None]:
-    """Run controllers in virtual time; at the end they stop cleanly."""
-    plain, time = cluster.client(pod), virtual_time.clock()
+    """Run controllers in virtual time; at the end they stop cleanly. The API server knows them as this user."""
+    plain, time = cluster.client(user or pod), virtual_time.clock()
     api: port.Api = wrap(plain) if wrap else plain
     holder = leadership.holder_of(identity, pod, "0")
     make = leadership.elector_maker(

@@ -153,7 +153,7 @@ class Waiting:
 def place_of(workload: Workload, parent: Workload | None) -> Place:
     """Return one's place in the order; a slice has the priority of its parent."""
     priority = workload.priority if parent is None else parent.priority
-    return Place(-priority, parent is not None, workload.meta.created_at, workload.meta.uid)
+    return Place(-priority, parent is not None, workload.queued_at, workload.meta.uid)
 
 
 def wants(workload: Workload, parent: Workload | None) -> tuple[Want, ...]:
