@@ -26,6 +26,8 @@ ROUNDS: Final = 100
 """So many rounds a cycle has at most; what is left is the next one's."""
 JOBS_AT_ONCE: Final = 1000
 ADMITTED_AT_ONCE: Final = 500
+FAILED_SECONDS: Final = 60.0
+"""How long a job is left alone about which nothing could be decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class Controller:
         """UIDs of jobs that were seen to run since they were admitted."""
         self._alarms: list[tuple[float, str]] = []
         """When time alone changes what is to be done about a job: a heap."""
+        self._alarm_at: dict[str, float] = {}
+        """The first of these for each job."""
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Bring jobs and quota up to date, round by round, until nothing changes any more."""
@@ -116,6 +120,15 @@ class Controller:
             self._tell(owners[write.on, write.key], write)
 
     def _decide(self, uid: str) -> Sequence[Write]:
+        """Decide about one job; one that makes no sense to us keeps nobody else waiting."""
+        try:
+            return self._decided(uid)
+        except Exception:
+            log.exception("job_not_decided", uid=uid, again_in_seconds=FAILED_SECONDS)
+            self._set_alarm(uid, self._context.clock.now() + FAILED_SECONDS)
+            return ()
+
+    def _decided(self, uid: str) -> Sequence[Write]:
         state = self._known.state(uid, self._memory(uid))
         decision = decide.decide(state, now=self._context.clock.now(), policy=self._policy)
         is_running = state.stage is Stage.ADMITTED and state.job is not None and not state.job.is_suspended
@@ -156,13 +169,17 @@ class Controller:
         return time.now() + (max(0.0, at - time.monotonic()) if at is not None else 0.0)
 
     def _set_alarm(self, uid: str, at: float | None) -> None:
-        if at is not None:
+        if at is not None and at < self._alarm_at.get(uid, float("inf")):
+            self._alarm_at[uid] = at
             heapq.heappush(self._alarms, (at, uid))
 
     def _ring(self) -> None:
         now = self._context.clock.now()
         while self._alarms and self._alarms[0][0] <= now:
-            self._known.note(heapq.heappop(self._alarms)[1])
+            at, uid = heapq.heappop(self._alarms)
+            if self._alarm_at.get(uid) == at:
+                del self._alarm_at[uid]
+                self._known.note(uid)
 
     def _tell(self, uid: str, write: Write) -> None:
         """Record an event about a job."""

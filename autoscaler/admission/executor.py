@@ -6,7 +6,7 @@ row of one sort are refused and none succeeds, the rest of that sort is left for
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -96,12 +96,6 @@ class Executor:
         times = [retry.next_at for retry in retries if retry is not None and not retry.is_due]
         return max((at for at in times if at is not None), default=None)
 
-    def forget(self, uids: Callable[[str], bool]) -> None:
-        """Forget what is remembered of pods that are gone."""
-        for remembered in (self.refused_for_good, self.touched):
-            for uid in [each for each in remembered if not uids(each)]:
-                del remembered[uid]
-
     def _is_due(self, write: Write) -> bool:
         return self.due_at(write) is None
 
@@ -138,7 +132,7 @@ class Executor:
             outcomes.done.append(write)
             self._retries.pop(place, None)
             if write.step is Step.TOUCH:
-                self.touched[write.uid] = None
+                _remember(self.touched, write.uid)
 
     def _note_refusal(self, place: _Place, write: Write, error: port.KubeError) -> None:
         retry = self._retries.setdefault(place, backoff.Retry(self._context.clock, _BACKOFF))
@@ -147,7 +141,7 @@ class Executor:
             del self._retries[next(iter(self._retries))]
         is_own_fault = isinstance(error, port.ApiError) and 400 <= error.status < 500 and error.status not in _PASSING
         if write.step is Step.OPEN and is_own_fault and retry.failures >= FOR_GOOD:
-            self.refused_for_good[write.uid] = None
+            _remember(self.refused_for_good, write.uid)
         log.info("write_refused", step=write.step, on=write.on, key=write.key, error=str(error), again_in_seconds=pause)
 
     def _failures(self, write: Write) -> int:
@@ -193,6 +187,12 @@ class _Tally:
     def is_over(self) -> bool:
         """Whether nothing succeeds."""
         return self._in_a_row >= REFUSED_MAX
+
+
+def _remember(uids: dict[str, None], uid: str) -> None:
+    uids[uid] = None
+    if len(uids) > REMEMBERED_MAX:
+        del uids[next(iter(uids))]
 
 
 def _sort(write: Write) -> Sort:

@@ -83,11 +83,6 @@ class Known:
         """Return a job by its UID."""
         return self._jobs.get(uid)
 
-    def has_pod(self, job_uid: str, pod_uid: str) -> bool:
-        """Tell whether a job has a pod that may run or waits."""
-        pods = self._pods.get(job_uid)
-        return pods is not None and pod_uid in pods.uids
-
     def state(self, uid: str, memory: Memory) -> JobState:
         """Return a job with everything that belongs to it."""
         job = self._jobs.get(uid)
