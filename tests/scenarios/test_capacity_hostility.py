@@ -164,7 +164,9 @@ async def test_a_node_that_was_away_for_a_moment_does_not_make_instances_seem_sl
     scope = builders.resource("Scope", pools=[{"name": "workers", "limits": limits}])
     world.cluster.create(kinds.custom(resources.Scope), scope)
     world.cluster.create(kinds.NAMESPACES, {"metadata": {"name": "team", "labels": {keys.SCOPE: "research"}}})
-    job = world.cluster.create(kinds.JOBS, {"metadata": {"name": "job", "namespace": "team"}})
+    job = world.cluster.create(
+        kinds.JOBS, {"metadata": {"name": "job", "namespace": "team"}, "spec": {"parallelism": 0}}
+    )
     kept = {key: job["metadata"][key] for key in ("name", "uid")}
     owners = [{"apiVersion": "batch/v1", "kind": "Job", "controller": True, **kept}]
     async with runtime(world):

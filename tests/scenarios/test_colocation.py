@@ -27,9 +27,8 @@ TRIGGERED, NOT_TRIGGERED = "TriggeredScaleUp", "NotTriggerScaleUp"
 def add_job(world: World, name: str = "train") -> Body:
     """Make a Job; its pods are made by the test."""
     template = {"spec": {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy": "Never"}}
-    return world.cluster.create(
-        kinds.JOBS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"template": template}}
-    )
+    spec = {"template": template, "parallelism": 0}
+    return world.cluster.create(kinds.JOBS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
 
 
 def add_members(world: World, job: Body, *numbers: int, cpu: str = "1", **spec: Any) -> None:

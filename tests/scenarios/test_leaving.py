@@ -58,9 +58,10 @@ class Stack(World):
             "metadata": {"labels": {"app": "owned"}},
             "spec": {"containers": [{"name": "main", "image": "a:1"}]},
         }
-        selector = {} if resource is kinds.JOBS else {"selector": {"matchLabels": {"app": "owned"}}, "replicas": 0}
+        sizes = {"selector": {"matchLabels": {"app": "owned"}}, "replicas": 0}
+        sizes = {"parallelism": 0} if resource is kinds.JOBS else sizes
         metadata = {"generateName": "owner-", "namespace": NAMESPACE}
-        made = self.cluster.create(resource, {"metadata": metadata, "spec": {"template": template, **selector}})
+        made = self.cluster.create(resource, {"metadata": metadata, "spec": {"template": template, **sizes}})
         reference = {"apiVersion": resource.api_version, "kind": resource.kind, "controller": True}
         return {**reference, "name": made["metadata"]["name"], "uid": made["metadata"]["uid"]}
 

@@ -25,7 +25,7 @@ async def world_with_scope(*pools: dict[str, Any]) -> World:
     world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=list(pools)))
     world.cluster.create(kinds.NAMESPACES, {"metadata": {"name": "team", "labels": {keys.SCOPE: "research"}}})
     world.run_seconds = RUN_SECONDS
-    world.cluster.create(kinds.JOBS, {"metadata": {"name": "job", "namespace": "team"}})
+    world.cluster.create(kinds.JOBS, {"metadata": {"name": "job", "namespace": "team"}, "spec": {"parallelism": 0}})
     await asyncio.sleep(2)
     return world
 

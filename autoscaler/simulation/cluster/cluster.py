@@ -13,7 +13,16 @@ from autoscaler.simulation.cluster import client, faults, served
 from autoscaler.simulation.cluster.admission import Policy
 from autoscaler.simulation.cluster.server import Server
 from autoscaler.simulation.cluster.writes import Manner
-from autoscaler.simulation.controllers import accounts, budgets, definitions, garbage, namespaces, nodes, orphaned_pods
+from autoscaler.simulation.controllers import (
+    accounts,
+    budgets,
+    definitions,
+    garbage,
+    jobs,
+    namespaces,
+    nodes,
+    orphaned_pods,
+)
 
 ADMIN: Final = "admin"
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -44,7 +53,7 @@ class SimulatedCluster:
         self.faults = faults.Faults()
         self._latency_seconds = latency_seconds
         self._furnish()
-        for part in (accounts, garbage, namespaces, definitions, budgets, nodes, orphaned_pods):
+        for part in (accounts, garbage, namespaces, definitions, budgets, jobs, nodes, orphaned_pods):
             part.run(self.server)
 
     def client(self, username: str = ADMIN) -> client.Client:

@@ -18,6 +18,8 @@ from autoscaler.simulation.cluster.writes import Manner
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 _FINALIZERS: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+_UNASKED: Final[Mapping[ResourceType, str]] = {kinds.JOBS: "Orphan"}
+"""What becomes of dependents where the deletion does not say; of all other kinds they go after their owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class Deletes:
     def _marked(self, resource: ResourceType, body: Manifest, options: Options) -> Manifest:
         """Return the object as marked for deletion; the same one if it was marked so already."""
         metadata = body["metadata"]
-        finalizers = _finalizers(metadata.get("finalizers", []), options.propagation)
+        finalizers = _finalizers(metadata.get("finalizers", []), options.propagation or _UNASKED.get(resource))
         grace = pods.grace_seconds(body, options.grace_seconds) if resource == kinds.PODS else 0
         if "deletionTimestamp" in metadata:
             left = metadata["deletionGracePeriodSeconds"]
