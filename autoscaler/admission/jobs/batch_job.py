@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from autoscaler.admission.jobs import templates
+from autoscaler.admission.jobs import belonging, templates
 from autoscaler.admission.jobs.port import Finished, Job
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
@@ -14,7 +14,6 @@ POD_SET: Final = "main"
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 """The value of `managedBy` that means the same as none."""
 INDEXED: Final = "Indexed"
-_QUEUED_OWNER: Final = "CronJob"
 _ENDS: Final = {"Complete": True, "Failed": False}
 """The conditions that end a Job, and whether it succeeded; FailureTarget and SuccessCriteriaMet come before, while pods
 still run."""
@@ -34,7 +33,7 @@ class BatchJob:
             meta=meta,
             kind=self.resource.kind,
             api_version=self.resource.api_version,
-            queue=meta.labels.get(keys.QUEUE_NAME),
+            queue=belonging.queue_of(meta),
             is_suspended=read.spec.suspend,
             pod_sets=(templates.wanted(POD_SET, template, size=_size(read)),),
             priority_class=template.priority_class_name,
@@ -127,10 +126,4 @@ def _finished(status: _Status) -> Finished | None:
 
 
 def _left_alone(meta: objects.Meta, spec: _Spec) -> str | None:
-    """Leave Jobs to whoever decides when they run: the owner of each but a CronJob's, or another Job controller."""
-    owner = meta.controller
-    if spec.managed_by != JOB_CONTROLLER:
-        return f"managed by {spec.managed_by}"
-    if owner is not None and owner.kind != _QUEUED_OWNER:
-        return f"owned by {owner.kind} {owner.name}"
-    return None
+    return f"managed by {spec.managed_by}" if spec.managed_by != JOB_CONTROLLER else belonging.run_by_another(meta)

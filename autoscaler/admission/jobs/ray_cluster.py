@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from autoscaler.admission.jobs import templates
+from autoscaler.admission.jobs import belonging, templates
 from autoscaler.admission.jobs.port import Job, WantedPods
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
@@ -28,7 +28,6 @@ HEAD: Final = "head"
 GROUPS_MAX: Final = workloads.POD_SETS_MAX - 1
 KUBERAY: Final = "ray.io/kuberay-operator"
 """The value of `managedBy` that means the same as none."""
-_OWNERS_LEFT_ALONE: Final = frozenset({"RayJob", "RayService"})
 _REPLICAS_MAX: Final = 2**31 - 1
 _AUTOSCALER: Final = wire.Resources(requests={"cpu": "500m", "memory": "512Mi"})
 """What the autoscaler beside the head requests where the cluster does not say."""
@@ -52,7 +51,7 @@ class RayCluster:
             meta=meta,
             kind=self.resource.kind,
             api_version=self.resource.api_version,
-            queue=meta.labels.get(keys.QUEUE_NAME),
+            queue=belonging.queue_of(meta),
             is_suspended=spec.suspend,
             pod_sets=tuple(_pod_sets(spec)),
             priority_class=spec.head_group_spec.template.spec.priority_class_name,
@@ -152,12 +151,7 @@ def _size(group: _Group) -> int:
 
 
 def _left_alone(meta: objects.Meta, spec: _Spec) -> str | None:
-    owner = meta.controller
-    if spec.managed_by != KUBERAY:
-        return f"managed by {spec.managed_by}"
-    if owner is not None and owner.kind in _OWNERS_LEFT_ALONE:
-        return f"owned by {owner.kind} {owner.name}"
-    return None
+    return f"managed by {spec.managed_by}" if spec.managed_by != KUBERAY else belonging.run_by_another(meta)
 
 
 def _problems(spec: _Spec) -> Iterator[str]:

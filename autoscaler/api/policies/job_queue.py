@@ -1,7 +1,7 @@
 """A job enters, changes and leaves its queue only while it has no pods, or it would run on quota that nobody counted.
 
 A job that runs was never asked to wait: the label comes too late for it. One that was admitted uses quota of its queue
-until its pods are gone. A job is its queue's own by its label, unless a RayJob or RayService runs it, so that owner is
+until its pods are gone. A job is its queue's own by its label, unless a RayJob or the like runs it, so that owner is
 looked at as well. The garbage collector takes owners away that are gone, and is let through.
 """
 

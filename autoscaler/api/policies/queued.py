@@ -1,7 +1,7 @@
 """Which jobs are queued, which of them are at rest, and which gates their pod templates carry: in Python and in CEL.
 
-A job is queued when it has the label sluice.dev/queue-name, and the name in it is not empty. What a RayJob or a
-RayService runs is not ours to suspend, label or no label: such operators suspend and replace their RayClusters.
+A job is queued when it has the label sluice.dev/queue-name, and the name in it is not empty. What a RayJob, RayService
+or JobSet runs is not ours to suspend, label or no label: they suspend, resume and replace their jobs themselves.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 
 GATE: Final = keys.ADMISSION_GATE
-_RAY: Final = "ray.io/"
-_RUN_BY: Final = ("RayJob", "RayService")
+_RUN_BY: Final = (("ray.io/", "RayJob"), ("ray.io/", "RayService"), ("jobset.x-k8s.io/", "JobSet"))
+"""Who runs jobs: how the apiVersion begins, and the kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +68,13 @@ def with_gates(pod_spec: Manifest, gates: list[str]) -> Manifest:
     return {**pod_spec, "schedulingGates": [{"name": name} for name in gates]}
 
 
+def runs_jobs(api_version: str, kind: str) -> bool:
+    """Tell whether controllers of a kind suspend and resume their jobs themselves."""
+    return any(api_version.startswith(group) and kind == each for group, each in _RUN_BY)
+
+
 def _is_left_alone(owner: Manifest) -> bool:
-    is_ray = owner["apiVersion"].startswith(_RAY) and owner["kind"] in _RUN_BY
-    return bool(is_ray and owner.get("controller", False))
+    return bool(runs_jobs(owner["apiVersion"], owner["kind"]) and owner.get("controller", False))
 
 
 # The same in CEL, about the object in a variable
@@ -78,8 +82,8 @@ def _is_left_alone(owner: Manifest) -> bool:
 
 def queue(job: str) -> str:
     """Write the name of a job's LocalQueue."""
-    kinds = "[" + ", ".join(f"'{kind}'" for kind in _RUN_BY) + "]"
-    left_alone = f"o.apiVersion.startsWith('{_RAY}') && o.kind in {kinds} && o.?controller.orValue(false)"
+    runs_jobs = " || ".join(f"o.apiVersion.startsWith('{group}') && o.kind == '{kind}'" for group, kind in _RUN_BY)
+    left_alone = f"({runs_jobs}) && o.?controller.orValue(false)"
     return (
         f"({job}.metadata.?ownerReferences.orValue([]).exists(o, {left_alone}) ? ''"
         f" : {job}.metadata.?labels[?'{keys.QUEUE_NAME}'].orValue(''))"

@@ -22,9 +22,9 @@ def template(*, cpu: str | None = None, **spec: Any) -> Manifest:
     }
 
 
-def owner(kind: str, *, is_controller: bool = True) -> list[Manifest]:
+def owner(kind: str, api_version: str = "ray.io/v1", *, is_controller: bool = True) -> list[Manifest]:
     """Build the references of an object that belongs to another."""
-    return [{"apiVersion": "example.com/v1", "kind": kind, "name": "train", "uid": "u", "controller": is_controller}]
+    return [{"apiVersion": api_version, "kind": kind, "name": "train", "uid": "u", "controller": is_controller}]
 
 
 def batch_job(

@@ -106,9 +106,11 @@ def test_finished(conditions: dict[str, str], want: Finished | None) -> None:
     ("spec", "owners", "want"),
     [
         pytest.param({}, [], None, id="nobody else"),
-        pytest.param({}, manifests.owner("CronJob"), None, id="a CronJob only creates it"),
-        pytest.param({}, manifests.owner("JobSet"), "owned by JobSet train", id="a JobSet suspends its Jobs itself"),
-        pytest.param({}, manifests.owner("JobSet", is_controller=False), None, id="an owner that is no controller"),
+        pytest.param({}, manifests.owner("CronJob", "batch/v1"), None, id="a CronJob only makes it"),
+        pytest.param({}, manifests.owner("RayJob"), "owned by RayJob train", id="what submits a RayJob"),
+        pytest.param({}, manifests.owner("JobSet", "jobset.x-k8s.io/v1alpha2"), "owned by JobSet train", id="a JobSet"),
+        pytest.param({}, manifests.owner("JobSet", "example.com/v1"), None, id="an operator that nobody knows"),
+        pytest.param({}, manifests.owner("RayJob", is_controller=False), None, id="an owner that is no controller"),
         pytest.param({"managedBy": "kubernetes.io/job-controller"}, [], None, id="the Job controller by name"),
         pytest.param(
             {"managedBy": "kueue.x-k8s.io/multikueue"}, [], "managed by kueue.x-k8s.io/multikueue", id="another cluster"
@@ -131,8 +133,9 @@ def test_what_decisions_read() -> None:
     assert (main.name, main.requests, main.constraints.node_selector) == ("main", {"cpu": 2000}, {"zone": "a"})
 
 
-def test_a_job_without_a_label_is_not_ours() -> None:
-    got = manifests.batch_job()
+@pytest.mark.parametrize("labels", [{}, {"sluice.dev/queue-name": ""}])
+def test_a_job_without_a_queue_is_not_ours(labels: dict[str, str]) -> None:
+    got = manifests.batch_job(labels=labels)
     assert (got.queue, got.is_suspended, got.finished) == (None, False, None)
 
 

@@ -67,7 +67,7 @@ def test_a_new_queued_job_is_suspended_and_gated(
     assert got["spec"]["template"]["spec"]["schedulingGates"] == want
 
 
-@pytest.mark.accept("E19", part="what a RayJob or RayService runs is left alone")
+@pytest.mark.accept("E19", part="what a RayJob, RayService or JobSet runs is left alone")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -75,6 +75,7 @@ def test_a_new_queued_job_is_suspended_and_gated(
         {"queue": ""},
         {"owner": RAY_JOB},
         {"owner": {**RAY_JOB, "kind": "RayService"}},
+        {"owner": {**RAY_JOB, "kind": "JobSet", "apiVersion": "jobset.x-k8s.io/v1alpha2"}},
         {"owner": {**RAY_JOB, "apiVersion": "ray.io/v1alpha1"}},
     ],
 )
