@@ -60,7 +60,7 @@ def _gated(group: Manifest) -> Manifest:
 # The same in CEL
 
 _SUSPEND: Final = (
-    f"oldObject != null && {queued.queue('oldObject')} == {queued.queue('object')} || {queued.suspended('object')}"
+    f"oldObject != null && {queued.queue('oldObject')} == {queued.queue('object')}"
     " ? [] : [JSONPatch{op: 'add', path: '/spec/suspend', value: true}]"
 )
 _GATE: Final = f"'{queued.GATE}'"

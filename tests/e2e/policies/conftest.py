@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from autoscaler.api import crds, manifests, policies, resources
+from autoscaler.api import crds, keys, manifests, policies, resources
 from autoscaler.kube import kinds
 from tests import builders
 from tests.e2e import waiting
-from tests.e2e.policies import ground
+from tests.e2e.policies import ground, jobs
 from tests.e2e.policies.ground import RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
 from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
@@ -23,6 +23,8 @@ def policed_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         served = [kinds.custom(kind).collection() for kind in resources.KINDS]
         waiting.eventually(lambda: all(plane.api.request("GET", path).ok for path in served))
         plane.api.create(f"{ground.CUSTOM}/instancepools", ground.unowned_pool(ground.LEGACY))
+        plane.api.create(jobs.JOBS.format("default"), jobs.job(jobs.LEGACY, managedBy=jobs.NOBODY))
+        jobs.define_ray_clusters(plane.api)
         plane.kubectl("create", "namespace", RUNTIME_NAMESPACE)
         plane.kubectl("create", "serviceaccount", RUNTIME_ACCOUNT, "-n", RUNTIME_NAMESPACE)
         subject = f"--serviceaccount={RUNTIME_NAMESPACE}:{RUNTIME_ACCOUNT}"
@@ -59,15 +61,22 @@ def _await_policies(plane: Plane) -> None:
         ("scopes", ground.scope("bad", {"probe": 1})),
         ("namespaces/default/workloads", workload),
     ]
+    queued = [(jobs.JOBS, jobs.job("probe")), (jobs.RAY_CLUSTERS, jobs.ray_cluster("probe"))]
+    stamped = ground.pod("p")
+    stamped["metadata"]["annotations"] = {keys.JOB_UID: "forged"}
+    bad_pods.append(stamped)
 
     def are_in_force() -> bool:
         spec = made.would_be(namespace)
         assert "affinity" in spec
         assert ground.toleration("probe") in spec["tolerations"]
-        assert [made.try_pod(namespace, body).status for body in bad_pods] == [422, 422]
+        assert [made.try_pod(namespace, body).status for body in bad_pods] == [422] * 3
         query = {"dryRun": "All"}
         for path, body in bad_objects:
             assert plane.api.request("POST", f"{ground.CUSTOM}/{path}", body, query=query).status == 422, path
+        for path, body in queued:
+            answer = plane.api.request("POST", path.format("default"), body, query=query)
+            assert jobs.gates_of(answer.required())[0] == [jobs.GATE], path
         return True
 
     waiting.eventually(are_in_force)

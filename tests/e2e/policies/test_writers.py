@@ -1,4 +1,4 @@
-"""Only the runtime makes Workloads and deletes Instances; owners and namespaces take Workloads along as ever."""
+"""Only the runtime makes and deletes Workloads and deletes Instances; owners and namespaces take Workloads along."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,8 @@ def test_nobody_but_the_runtime_deletes_an_instance(here: Ground, runtime: Api) 
     assert here.api.request("GET", path).status == 404
 
 
-def test_nobody_but_the_runtime_creates_a_workload(here: Ground, runtime: Api) -> None:
+@pytest.mark.accept("E20", part="Workloads are made and deleted by the runtime alone")
+def test_nobody_but_the_runtime_creates_or_deletes_a_workload(here: Ground, runtime: Api) -> None:
     namespace = here.add_namespace(f"work-{here.id}")
     path = f"{CUSTOM}/namespaces/{namespace}/workloads"
     workload = builders.resource("Workload")
@@ -44,7 +45,10 @@ def test_nobody_but_the_runtime_creates_a_workload(here: Ground, runtime: Api) -
     answer = here.api.request("POST", path, workload)
     assert (answer.status, keys.QUEUE_NAME in answer.body["message"]) == (422, True)
     runtime.create(path, workload)
-    here.api.delete(f"{path}/{workload['metadata']['name']}")
+    for target in (f"{path}/{workload['metadata']['name']}", path):
+        answer = here.api.request("DELETE", target)
+        assert (answer.status, "delete the job instead" in answer.body["message"]) == (422, True)
+    runtime.delete(f"{path}/{workload['metadata']['name']}")
 
 
 def test_workloads_go_with_their_owner_and_with_their_namespace(here: Ground, runtime: Api) -> None:

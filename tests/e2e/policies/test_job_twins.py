@@ -1,0 +1,282 @@
+"""The twins of the policies about queued jobs, pods' stamps and Workloads say what the API server says."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autoscaler.api import keys
+from autoscaler.api.policies import base, identities, job_gates, job_queue, pod_stamps, queued, workloads
+from tests import builders
+from tests.e2e.policies import ground, jobs
+from tests.e2e.policies.ground import CUSTOM, RUNTIME, RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
+from tests.e2e.policies.jobs import GATE, JOBS, OTHER, RAY_CLUSTERS, RAY_JOB
+from tools.local.api import Api, Response
+from tools.local.plane import Plane
+
+Object = dict[str, Any]
+REAL = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+DRY = {"dryRun": "All"}
+HOME = "twins"
+COLLECTOR = identities.account_user("kube-system", "generic-garbage-collector")
+STOPPED = [{"type": "Suspended", "status": "True", "reason": "JobSuspended", "message": ""}]
+JOB_STATES: dict[str, Object] = {
+    "waiting": {},
+    "running": {"suspend": False, "status": {**jobs.STARTED, **jobs.ACTIVE}},
+    "stopping": {"status": {**jobs.STARTED, **jobs.ACTIVE}},
+    "starting": {"status": jobs.STARTED},
+    "stopped": {"status": {**jobs.STARTED, "conditions": STOPPED}},
+}
+QUEUES = [None, "q"]
+
+
+@pytest.fixture(scope="module")
+def field(policed_plane: Plane) -> Iterator[Ground]:
+    """Jobs and RayClusters in every state, queued or not, pods with and without stamps, and a Workload."""
+    made = Ground(plane=policed_plane)
+    made.add_namespace(HOME)
+    for queue in QUEUES:
+        for state, changes in JOB_STATES.items():
+            _make_job(made, f"{state}-{queue}".lower(), queue, **changes)
+        for suspend in (True, False):
+            name = f"{'waiting' if suspend else 'running'}-{queue}".lower()
+            made.make(RAY_CLUSTERS.format(HOME), jobs.ray_cluster(name, jobs.group("a"), queue=queue, suspend=suspend))
+            made.api.merge(f"{RAY_CLUSTERS.format(HOME)}/{name}", {"spec": {"suspend": suspend}})
+    with made.as_account(RUNTIME_NAMESPACE, RUNTIME_ACCOUNT) as runtime:
+        runtime.create(f"{CUSTOM}/namespaces/{HOME}/workloads", _workload())
+        runtime.merge(f"{CUSTOM}/namespaces/{HOME}/workloads/kept/status", {"status": {"position": 1}})
+        for name, annotations in (("stamped", STAMPED), ("plain", {"app": "x"})):
+            runtime.create(f"/api/v1/namespaces/{HOME}/pods", _pod(name, annotations))
+        yield made
+        runtime.merge(f"{CUSTOM}/namespaces/{HOME}/workloads/kept", {"metadata": {"finalizers": None}})
+    made.close()
+
+
+def _make_job(
+    made: Ground, name: str, queue: str | None, *, suspend: bool = True, status: Object | None = None
+) -> None:
+    path = f"{JOBS.format(HOME)}/{name}"
+    gates = [GATE, OTHER] if queue else [OTHER]
+    made.make(JOBS.format(HOME), jobs.job(name, queue=queue, gates=gates, suspend=suspend, managedBy=jobs.NOBODY))
+    made.api.merge(path, {"spec": {"suspend": suspend}})
+    if status:
+        made.api.merge(f"{path}/status", {"status": status})
+
+
+@pytest.fixture(scope="module")
+def users(field: Ground) -> Iterator[dict[str, Api]]:
+    accounts = ((RUNTIME_NAMESPACE, RUNTIME_ACCOUNT), ("kube-system", "generic-garbage-collector"))
+    apis = {identities.account_user(*account): field.as_account(*account) for account in accounts}
+    yield {"admin": field.api, **apis}
+    for api in apis.values():
+        api.close()
+
+
+LABELS = st.sampled_from([None, "", "q", "other"])
+OWNERS = st.sampled_from(
+    [
+        None,
+        RAY_JOB,
+        {**RAY_JOB, "kind": "RayService"},
+        {**RAY_JOB, "controller": False},
+        {**RAY_JOB, "apiVersion": "example.com/v1"},
+        {**RAY_JOB, "kind": "Workflow"},
+    ]
+)
+GATES = st.none() | st.sampled_from([[], [OTHER], [GATE], [OTHER, GATE], [GATE, OTHER], [{"name": "example.com/new"}]])
+HEADS = {"queue": LABELS, "owner": OWNERS}
+SUSPEND = {"suspend": st.booleans()}
+JOB_WRITES = st.fixed_dictionaries({**HEADS, "gates": GATES}, optional=SUSPEND)
+RAY_WRITES = st.fixed_dictionaries(HEADS, optional=SUSPEND)
+STRANGERS = st.sampled_from(["admin", COLLECTOR])
+GROUPS = st.lists(
+    st.builds(jobs.group, st.sampled_from(["a", "b"]), GATES)
+    | st.sampled_from([{"groupName": "bare"}, {"groupName": "barer", "template": {}}]),
+    max_size=3,
+)
+
+
+@REAL
+@given(write=JOB_WRITES)
+def test_new_jobs_are_changed_alike(field: Ground, write: Object) -> None:
+    _compare_new(field, job_gates.JOB, JOBS, jobs.job("new", **write))
+
+
+@REAL
+@given(write=RAY_WRITES, groups=GROUPS)
+def test_new_ray_clusters_are_changed_alike(field: Ground, write: Object, groups: list[Object]) -> None:
+    _compare_new(field, job_gates.RAY_CLUSTER, RAY_CLUSTERS, jobs.ray_cluster("new", *groups, **write))
+
+
+def _compare_new(field: Ground, policy: base.MutatingPolicy, path: str, body: Object) -> None:
+    want = policy.twin(base.Request(operation=base.Operation.CREATE, object=body))
+    _compare_specs(field.api.request("POST", path.format(HOME), body, query=DRY).required(), want)
+
+
+def _compare_specs(got: Object, want: Object) -> None:
+    assert got["spec"].get("suspend", False) == want["spec"].get("suspend", False)
+    assert _all_gates(got) == _all_gates(want)
+
+
+def _all_gates(body: Object) -> list[Any]:
+    spec = body["spec"]
+    groups = [spec] if "template" in spec else [spec.get("headGroupSpec", {}), *spec.get("workerGroupSpecs", [])]
+    return [group.get("template", {}).get("spec", {}).get("schedulingGates") or [] for group in groups]
+
+
+@settings(REAL, max_examples=200)
+@given(
+    name=st.sampled_from([jobs.LEGACY, *(f"{state}-{queue}".lower() for state in JOB_STATES for queue in QUEUES)]),
+    write=JOB_WRITES,
+    user=STRANGERS,
+)
+def test_jobs_that_are_there_are_changed_and_refused_alike(
+    field: Ground, users: dict[str, Api], name: str, write: Object, user: str
+) -> None:
+    path = f"{JOBS.format('default' if name == jobs.LEGACY else HOME)}/{name}"
+    old = field.api.get(path)
+    body = _rewritten(old, jobs.job(name, **write))
+    request = base.Request(operation=base.Operation.UPDATE, object=body, old_object=old, username=user)
+    want = job_gates.JOB.twin(request)
+    why = job_queue.JOB.twin(request)
+    if _all_gates(want) != _all_gates(old) and not queued.is_at_rest(old):
+        why = "field is immutable"
+    _compare_update(users[user].request("PUT", path, body, query=DRY), want, why)
+
+
+@REAL
+@given(
+    name=st.sampled_from([f"{state}-{queue}".lower() for state in ("waiting", "running") for queue in QUEUES]),
+    write=RAY_WRITES,
+    groups=GROUPS,
+    user=STRANGERS,
+)
+def test_ray_clusters_that_are_there_are_changed_and_refused_alike(
+    field: Ground, users: dict[str, Api], name: str, write: Object, groups: list[Object], user: str
+) -> None:
+    path = f"{RAY_CLUSTERS.format(HOME)}/{name}"
+    old = field.api.get(path)
+    body = jobs.ray_cluster(name, *groups, **write)
+    body["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    request = base.Request(operation=base.Operation.UPDATE, object=body, old_object=old, username=user)
+    answer = users[user].request("PUT", path, body, query=DRY)
+    _compare_update(answer, job_gates.RAY_CLUSTER.twin(request), job_queue.RAY_CLUSTER.twin(request))
+
+
+def _rewritten(old: Object, sent: Object) -> Object:
+    """Write a Job as it is stored, but with the labels, owners, gates and suspension that are sent."""
+    metadata = {**old["metadata"], "labels": {}, **sent["metadata"]}
+    pods = _without(old["spec"]["template"]["spec"], "schedulingGates")
+    gated = {**pods, **sent["spec"]["template"]["spec"], "containers": pods["containers"]}
+    template = {**old["spec"]["template"], "spec": gated}
+    spec = {**_without(old["spec"], "suspend"), **sent["spec"], "template": template}
+    return {**old, "metadata": metadata, "spec": spec}
+
+
+def _compare_update(answer: Response, want: Object, why: str | None) -> None:
+    assert answer.ok == (why is None), (answer.body, why)
+    if why is None:
+        _compare_specs(answer.body, want)
+    else:
+        assert why in answer.body["message"]
+
+
+def _without(body: Object, name: str) -> Object:
+    return {key: value for key, value in body.items() if key != name}
+
+
+STAMPED = {keys.JOB_UID: "u", keys.POD_SET: "main", keys.CLUSTER_QUEUE: "q", keys.FLAVORS: "", keys.OPENED_AT: "1"}
+ANNOTATIONS = st.fixed_dictionaries(
+    {}, optional={key: st.sampled_from([value, "forged"]) for key, value in {**STAMPED, "app": "x"}.items()}
+)
+
+
+def _pod(name: str, annotations: Object | None) -> Object:
+    body = ground.pod(name, schedulingGates=[OTHER])
+    return body if annotations is None else {**body, "metadata": {"name": name, "annotations": annotations}}
+
+
+@REAL
+@given(
+    name=st.sampled_from(["new", "plain", "stamped"]),
+    annotations=st.none() | st.just(STAMPED) | ANNOTATIONS,
+    user=st.sampled_from(["admin", RUNTIME]),
+    subresource=st.sampled_from(["", "/status"]),
+)
+def test_stamps_are_kept_alike(
+    field: Ground, users: dict[str, Api], name: str, annotations: Object | None, user: str, subresource: str
+) -> None:
+    path = f"/api/v1/namespaces/{HOME}/pods"
+    old = None if name == "new" else field.api.get(f"{path}/{name}")
+    body = _pod(name, annotations)
+    if old is None:
+        answer = users[user].request("POST", path, body, query=DRY)
+    else:
+        body = {**old, "metadata": {**_without(old["metadata"], "annotations"), **body["metadata"]}}
+        answer = users[user].request("PUT", f"{path}/{name}{subresource}", body, query=DRY)
+    operation = base.Operation.CREATE if old is None else base.Operation.UPDATE
+    request = base.Request(operation=operation, object=body, old_object=old, username=user)
+    why = pod_stamps.kept_by(RUNTIME).twin(request)
+    assert answer.ok == (why is None), (answer.body, why)
+    assert answer.ok or (why or "") in answer.body["message"]
+
+
+def _workload() -> Object:
+    labels, finalizers = {keys.JOB_UID: "u"}, [keys.FINALIZER]
+    metadata = {"name": "kept", "namespace": HOME, "labels": labels, "finalizers": finalizers}
+    return {**builders.resource("Workload"), "metadata": metadata}
+
+
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u"}
+METADATA = st.fixed_dictionaries(
+    {},
+    optional={
+        "labels": st.sampled_from([{}, {keys.JOB_UID: "u"}, {keys.JOB_UID: "forged"}]),
+        "annotations": st.sampled_from([{}, {"a": "b"}]),
+        "finalizers": st.sampled_from([[], [keys.FINALIZER], [keys.FINALIZER, "foregroundDeletion"]]),
+        "ownerReferences": st.sampled_from([[], [OWNER]]),
+    },
+)
+WORKLOAD_SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "active": st.booleans(),
+        "queueName": st.sampled_from(["door", "other"]),
+        "priority": st.sampled_from([0, 1000]),
+        "podSets": st.sampled_from([[{"name": "main", "count": 3}], [{"name": "main", "count": 4}]]),
+    },
+)
+WORKLOAD_CHANGES = st.one_of(
+    st.builds(lambda spec: {"spec": spec}, WORKLOAD_SPECS),
+    st.builds(lambda metadata: {"metadata": metadata}, METADATA),
+    st.builds(lambda metadata, spec: {"metadata": metadata, "spec": spec}, METADATA, WORKLOAD_SPECS),
+)
+
+
+@REAL
+@given(changes=WORKLOAD_CHANGES, user=st.sampled_from(["admin", COLLECTOR, RUNTIME]))
+def test_workloads_are_kept_alike(field: Ground, users: dict[str, Api], changes: Object, user: str) -> None:
+    path = f"{CUSTOM}/namespaces/{HOME}/workloads/kept"
+    old = field.api.get(path)
+    body = {**old, **{part: {**old[part], **change} for part, change in changes.items()}}
+    _compare_workload(users[user].request("PUT", path, body, query=DRY), old, body, user)
+
+
+@REAL
+@given(position=st.none() | st.sampled_from([1, 2]), user=st.sampled_from(["admin", RUNTIME]))
+def test_the_status_of_workloads_is_kept_alike(
+    field: Ground, users: dict[str, Api], position: int | None, user: str
+) -> None:
+    path = f"{CUSTOM}/namespaces/{HOME}/workloads/kept"
+    old = field.api.get(path)
+    body = {**old, "status": {} if position is None else {"position": position}}
+    _compare_workload(users[user].request("PUT", f"{path}/status", body, query=DRY), old, body, user)
+
+
+def _compare_workload(answer: Response, old: Object, body: Object, user: str) -> None:
+    request = base.Request(operation=base.Operation.UPDATE, object=body, old_object=old, username=user)
+    why = workloads.kept_by(RUNTIME).twin(request)
+    assert answer.ok == (why is None), (answer.body, why)
+    assert answer.ok or (why or "") in answer.body["message"]
