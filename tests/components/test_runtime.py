@@ -123,6 +123,18 @@ CHART: list[tuple[str, dict[str, Any], Callable[[monitor.World], Any], Any]] = [
     ("scope", {"scope": "cluster"}, lambda w: variables(w)["SLUICE_SCOPE"], "cluster"),
     ("identity", {"identity": "prod-us"}, lambda w: variables(w)["SLUICE_IDENTITY"], "prod-us"),
     ("observe", {"observe": True}, lambda w: variables(w)["SLUICE_OBSERVE"], "true"),
+    (
+        "featureGates.elasticJobs",
+        {"featureGates": {"elasticJobs": False}},
+        lambda w: variables(w)["SLUICE_FEATURE_GATES"],
+        "elasticJobs=false",
+    ),
+    (
+        "podsReadyTimeoutMinutes",
+        {"podsReadyTimeoutMinutes": 45},
+        lambda w: variables(w)["SLUICE_PODS_READY_TIMEOUT_MINUTES"],
+        "45",
+    ),
     ("nodeScaler", {"nodeScaler": "cluster-autoscaler"}, lambda w: variables(w)["SLUICE_CONTROLLERS"], "workers"),
     ("namespace", {"namespace": "ops"}, lambda w: w.one(":Deployment").inputs["metadata"]["namespace"], "ops"),
     ("replicas", {"replicas": 5}, lambda w: w.one(":Deployment").inputs["spec"]["replicas"], 5),
