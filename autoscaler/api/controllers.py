@@ -11,9 +11,20 @@ from typing import Final
 
 from autoscaler.api import names, permissions
 from autoscaler.api.permissions import AwsResource, AwsRule, KubeRule, Where, WorkerScope
-from autoscaler.api.resources import Instance, InstancePool, ProviderAccount, Scope, WorkerPool
+from autoscaler.api.resources import (
+    ClusterQueue,
+    Instance,
+    InstancePool,
+    LocalQueue,
+    ProviderAccount,
+    ResourceFlavor,
+    Scope,
+    WorkerPool,
+    Workload,
+)
 
 WORKERS: Final = "workers"
+ADMISSION: Final = "admission"
 CAPACITY: Final = "capacity"
 KUBE_SYSTEM: Final = "kube-system"
 
@@ -62,6 +73,19 @@ _WORKERS: Final = (
 )
 _WORKERS_AWS: Final = (AwsRule(actions=("sqs:GetQueueAttributes",), resource=AwsResource.WORKER_QUEUES),)
 
+_ADMISSION: Final = (
+    *permissions.watching(Where.CLUSTER, Workload, ClusterQueue, LocalQueue, ResourceFlavor),
+    permissions.writing(Where.CLUSTER, "create delete get patch", Workload),
+    permissions.writing(Where.CLUSTER, "patch", ClusterQueue, LocalQueue, ResourceFlavor),  # the finalizer
+    permissions.rule("batch", "jobs", "list patch watch", Where.CLUSTER),  # suspend
+    permissions.rule("ray.io", "rayclusters", "list patch watch", Where.CLUSTER),  # suspend; the kind may be absent
+    permissions.rule(permissions.CORE, "pods", "delete list patch watch", Where.CLUSTER),  # the gate; what never starts
+    permissions.rule(permissions.CORE, "nodes", "list watch", Where.CLUSTER),  # pods on lost nodes stop counting
+    permissions.rule("scheduling.k8s.io", "priorityclasses", "list watch", Where.CLUSTER),
+    permissions.drain_object(),
+    permissions.events(Where.CLUSTER),
+)
+
 _CAPACITY: Final = (
     *permissions.watching(Where.CLUSTER, InstancePool, Scope, Instance, ProviderAccount),
     permissions.writing(Where.CLUSTER, "patch", InstancePool),  # the finalizer
@@ -104,6 +128,7 @@ ENGINE: Final = (
 
 _REGISTERED: Final = (
     Controller(name=WORKERS, kube=_WORKERS, aws=_WORKERS_AWS, per_class=True),
+    Controller(name=ADMISSION, kube=_ADMISSION),
     Controller(name=CAPACITY, kube=_CAPACITY, aws=_CAPACITY_AWS, needs_cluster=True),
 )
 CONTROLLERS: Final[Mapping[str, Controller]] = {each.name: each for each in _REGISTERED}

@@ -20,7 +20,7 @@ from tests.autoscaler.kube.cluster import simulated
 NAMESPACE = "sluice"
 KUBE_RULES = controllers.kube_rules(controllers.CONTROLLERS, scope=WorkerScope.CLUSTER, classes=[None])
 AWS_RULES = controllers.aws_rules(controllers.CONTROLLERS)
-WORKERS, CAPACITY = controllers.CONTROLLERS["workers"], controllers.CONTROLLERS["capacity"]
+WORKERS, ADMISSION, CAPACITY = (controllers.CONTROLLERS[name] for name in ("workers", "admission", "capacity"))
 KUBE_VERBS = {"get", "list", "watch", "create", "patch", "delete"}
 
 
@@ -74,13 +74,31 @@ def test_each_controller_adds_its_rules_and_those_of_its_lease_to_the_engines() 
     assert kube_rules() == controllers.ENGINE
     workers = (*WORKERS.kube, *permissions.leading(Where.OWN_NAMESPACE, "sluice-workers"))
     capacity = (*CAPACITY.kube, *permissions.leading(Where.KUBE_SYSTEM, "sluice"))
+    admission = (*ADMISSION.kube, *permissions.leading(Where.KUBE_SYSTEM, "sluice"))
     assert kube_rules("capacity", "workers") == (*controllers.ENGINE, *workers, *capacity)
+    assert kube_rules("capacity", "admission") == (*controllers.ENGINE, *admission, *capacity)
     assert controllers.aws_rules(["workers"]) == WORKERS.aws
 
 
-@pytest.mark.parametrize("name", ["workerz", "admission", "machines"])
+def test_admission_reads_queues_and_writes_what_is_granted_and_what_is_suspended() -> None:
+    rights = {(resource, verb) for rule in ADMISSION.kube for resource in rule.resources for verb in rule.verbs}
+    queues = {"clusterqueues", "localqueues", "resourceflavors"}
+    assert {resource for resource, verb in rights if verb == "create"} == {"workloads", "events"}
+    assert {resource for resource, verb in rights if verb == "delete"} == {"workloads", "pods"}
+    assert {resource for resource, verb in rights if verb == "patch"} == {
+        *("workloads", "workloads/status", *queues, *(f"{queue}/status" for queue in queues)),
+        *("jobs", "rayclusters", "pods", "configmaps", "events"),
+    }
+    watched = {resource for resource, verb in rights if verb == "watch"}
+    assert watched == {"workloads", *queues, "jobs", "rayclusters", "pods", "nodes", "priorityclasses"}
+    assert all((resource, "list") in rights for resource in watched)
+    assert not ADMISSION.aws
+    assert not ADMISSION.needs_cluster
+
+
+@pytest.mark.parametrize("name", ["workerz", "machines"])
 def test_a_controller_that_is_not_registered_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} are no controllers: there are workers, capacity"):
+    with pytest.raises(ValueError, match=f"{name} are no controllers: there are workers, admission, capacity"):
         kube_rules(name)
 
 

@@ -27,21 +27,27 @@ def chosen(*flags: str) -> settings.Settings:
     return settings.read(parser.parse_args(given), settings.CONTROLLERS, {})
 
 
+CLUSTER_LEASE = ("sluice", "kube-system")
+
+
 @pytest.mark.parametrize(
     ("flags", "want"),
     [
-        ([], {"workers": ("sluice-workers", None)}),
-        (["--scope", "cluster"], {"workers": ("sluice-workers", "kube-system")}),
+        ([], {"workers": ("sluice-workers", None), "admission": CLUSTER_LEASE}),
+        (["--scope", "cluster"], {"workers": ("sluice-workers", "kube-system"), "admission": CLUSTER_LEASE}),
         (
-            ["--class-name", "heavy"],
+            ["--class-name", "heavy", "--controllers", "workers"],
             {"workers": ("sluice-workers", None), "workers heavy": ("sluice-workers.heavy", None)},
         ),
-        (["--class-name", "heavy", "--no-default-class"], {"workers heavy": ("sluice-workers.heavy", None)}),
+        (
+            ["--class-name", "heavy", "--no-default-class", "--controllers", "*,-admission"],
+            {"workers heavy": ("sluice-workers.heavy", None)},
+        ),
         (
             ["--cluster", "prod"],
-            {"workers": ("sluice-workers", None), "capacity": ("sluice", "kube-system")},
+            {"workers": ("sluice-workers", None), "admission": CLUSTER_LEASE, "capacity": CLUSTER_LEASE},
         ),
-        (["--cluster", "prod", "--controllers", "capacity"], {"capacity": ("sluice", "kube-system")}),
+        (["--cluster", "prod", "--controllers", "capacity"], {"capacity": CLUSTER_LEASE}),
     ],
 )
 def test_each_part_has_its_lease(flags: list[str], want: dict[str, tuple[str, str | None]]) -> None:
