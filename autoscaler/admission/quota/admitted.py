@@ -2,6 +2,7 @@
 
 import bisect
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from autoscaler.admission.workload import ConditionType, Workload
@@ -33,6 +34,7 @@ class Admitted:
     def __init__(self) -> None:
         self._granted: dict[str, _Granted] = {}
         self._displaceable: dict[str, list[Standing]] = {}
+        self._leaving: dict[str, set[str]] = {}
         self._counts: Counter[str] = Counter()
         self._at_door: Counter[objects.Key] = Counter()
         self._recent: dict[str, list[float]] = {}
@@ -40,6 +42,10 @@ class Admitted:
     def displaceable(self, queue: str) -> list[Standing]:
         """Return the Workloads of a queue that are not leaving, in the order in which they are displaced."""
         return self._displaceable.get(queue, [])
+
+    def leaving(self, queue: str) -> AbstractSet[str]:
+        """Return the UIDs of the Workloads of a queue that are about to give their quota back."""
+        return self._leaving.get(queue, frozenset())
 
     def count(self, queue: str) -> int:
         """Count the Workloads that have quota of a ClusterQueue."""
@@ -53,27 +59,29 @@ class Admitted:
         """Return when the last Workloads and slices were admitted into a ClusterQueue, oldest first."""
         return tuple(self._recent.get(queue, ()))
 
-    def set(self, uid: str, workload: Workload | None) -> set[str]:
+    def take(self, uid: str, workload: Workload | None) -> AbstractSet[str]:
         """Take over what a Workload or slice is now; return the queues in which others may be displaced now."""
         old, new = self._granted.get(uid), _granted(workload)
         if old == new:
             return set()
         if old is not None:
             del self._granted[uid]
-            self._count(old, -1)
+            self._count(uid, old, -1)
         if new is not None:
             self._granted[uid] = new
-            self._count(new, 1)
+            self._count(uid, new, 1)
         if workload is not None and new is not None and (old is None or old.queue != new.queue):
             self._remember(new.queue, admitted_at(workload))
         return {each.queue for each in (old, new) if each is not None}
 
-    def _count(self, granted: _Granted, times: int) -> None:
+    def _count(self, uid: str, granted: _Granted, times: int) -> None:
         if granted.is_slice:
             return
         self._counts[granted.queue] += times
         self._at_door[granted.door] += times
         if granted.standing is None:
+            leaving = self._leaving.setdefault(granted.queue, set())
+            leaving.add(uid) if times > 0 else leaving.remove(uid)
             return
         listed = self._displaceable.setdefault(granted.queue, [])
         if times > 0:

@@ -99,6 +99,16 @@ class Books:
         """Return what a Workload or slice uses; None: nothing."""
         return self._used.get(uid)
 
+    def family_uses(self, uid: str) -> list[Use]:
+        """Return what a Workload and its slices use."""
+        found = (self._used.get(each) for each in (uid, *self._slices.get(uid, ())))
+        return [use for use in found if use is not None]
+
+    def priority_of(self, workload: Workload) -> int:
+        """Return the priority of a Workload; a slice has that of its parent."""
+        parent = self.parent_of(workload)
+        return parent.priority if parent is not None else workload.priority
+
     def claim_of(self, uid: str) -> Use | None:
         """Return what one who waits holds against all others; None: nothing."""
         seat = self._seats.get(uid)
@@ -281,7 +291,7 @@ class Books:
     def _refresh(self, uid: str) -> None:
         """Set down anew what one uses, claims and waits for."""
         workload = self._workloads.get(uid)
-        for queue in self.admitted.set(uid, workload):
+        for queue in self.admitted.take(uid, workload):
             self._note(queue, freed=False)
         self._set_use(uid, usage.of(workload, self.parent_of(workload)) if workload is not None else None)
         self._later.pop(uid, None)

@@ -1,5 +1,6 @@
 """The writes by which quota is granted, claimed and taken back. Pure."""
 
+from enum import StrEnum
 from typing import Final
 
 from autoscaler.admission import workload_status, writes
@@ -10,6 +11,14 @@ from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api.manifests import Manifest
 
 PODS_NOT_READY: Final = "PodsNotReadyYet"
+
+
+class Eviction(StrEnum):
+    """Why a Workload is evicted: the reason of its condition."""
+
+    PREEMPTED = "Preempted"
+    RECLAIMED = "Reclaimed"
+    QUEUE_STOPPED = "QueueStopped"
 
 
 def admit(nomination: Nomination, now: float) -> Write:
@@ -28,6 +37,39 @@ def admit(nomination: Nomination, now: float) -> Write:
             {each.name: granted.count(each.name) for each in workload.pod_sets}
         )
     return writes.patch_status(On.WORKLOAD, Step.ADMIT, workload, status, f"ClusterQueue {queue} has room")
+
+
+def claim(nomination: Nomination) -> Write:
+    """Note what one will be granted when those whom it displaces are gone; nobody else is admitted into it."""
+    status = {"claim": workload_status.admission(nomination.admission)}
+    return writes.patch_status(On.WORKLOAD, Step.CLAIM, nomination.workload, status, "displaces others")
+
+
+def drop_claim(workload: Workload) -> Write:
+    """Let others be admitted into what one can no longer get by displacing anybody, or does not want any more."""
+    return writes.patch_status(On.WORKLOAD, Step.CLAIM, workload, {"claim": None}, "displacing others does not help")
+
+
+def displace(victim: Workload, nomination: Nomination, now: float) -> Write:
+    """Evict a Workload for one that has a claim."""
+    key = nomination.workload.meta.key
+    queue = nomination.queue.name
+    if victim.admission is not None and victim.admission.cluster_queue != queue:
+        message = f"quota that it borrowed is taken back for {key.namespace}/{key.name} of ClusterQueue {queue}"
+        return evict(victim, Eviction.RECLAIMED, message, now)
+    return evict(victim, Eviction.PREEMPTED, f"makes room for {key.namespace}/{key.name}, which comes first", now)
+
+
+def drain(workload: Workload, queue: str, now: float) -> Write:
+    """Evict a Workload of a queue that is drained."""
+    return evict(workload, Eviction.QUEUE_STOPPED, f"ClusterQueue {queue} is drained (stopPolicy)", now)
+
+
+def evict(workload: Workload, reason: Eviction, message: str, now: float) -> Write:
+    """Tell a Workload to give its quota back; it keeps it until its pods are gone."""
+    change = Change(type=ConditionType.EVICTED, holds=True, reason=reason, message=message)
+    status = {"conditions": workload_status.with_conditions(workload, [change], now)}
+    return writes.patch_status(On.WORKLOAD, Step.EVICT, workload, status, message)
 
 
 def _admitted(workload: Workload, queue: str) -> list[Change]:

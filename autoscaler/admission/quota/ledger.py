@@ -78,10 +78,12 @@ class Ledger:
         taken = self._taken.get(queue.name, {})
         return any(taken.get(key, 0) + amount > queue.quotas.get(key, _NONE).nominal for key, amount in wanted.items())
 
-    def borrows_any(self, name: str, keys: Iterable[FlavorResource]) -> bool:
-        """Tell whether a queue uses more than its own of any of these."""
-        queue = self._queues.get(name)
-        return queue is not None and self.borrows(queue, dict.fromkeys(keys, 0))
+    def is_borrowing(self, name: str, keys: Iterable[FlavorResource], less: Amounts) -> bool:
+        """Tell whether a queue uses more than its own of any of these, even `less` so much."""
+        queue, taken = self._queues.get(name), self._taken.get(name, {})
+        if queue is None:
+            return False
+        return any(taken.get(key, 0) - less.get(key, 0) > queue.quotas.get(key, _NONE).nominal for key in keys)
 
 
 def _nominal(queue: Queue) -> Amounts:

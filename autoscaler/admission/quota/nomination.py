@@ -1,6 +1,6 @@
 """Whether one who waits could be admitted, and with which flavors. Pure: it asks the books and a ledger."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -44,20 +44,21 @@ def nominate(books: Books, ledger: Ledger, found: WaitingClass, uid: str) -> Nom
     if refusal is not None:
         return refusal
     workload, queue = books.workload(uid), books.queues[found.queue or ""]
-    claim = books.claim_of(uid)
-    if claim is None:
-        return choose(books, ledger, workload, queue)
-    ledger.add(claim.queue, claim.amounts, -1)
-    try:
-        return choose(books, ledger, workload, queue)
-    finally:
-        ledger.add(claim.queue, claim.amounts)
-
-
-def choose(books: Books, ledger: Ledger, workload: Workload, queue: Queue) -> Nomination | Refusal:
-    """Choose flavors in which a ledger has room."""
     tried = workload.requeue.flavors_tried if workload.requeue is not None else ()
-    assigned = flavors.assign(wants(books, workload), queue=queue, flavors=books.flavors, ledger=ledger, tried=tried)
+    claim = books.claim_of(uid)
+    if claim is not None:
+        ledger.add(claim.queue, claim.amounts, -1)
+    chosen = choose(books, ledger, workload, queue, want=wants(books, workload), tried=tried)
+    if claim is not None:
+        ledger.add(claim.queue, claim.amounts)
+    return chosen
+
+
+def choose(  # what it is chosen for, and from what
+    books: Books, ledger: Ledger, workload: Workload, queue: Queue, *, want: Iterable[Want], tried: Iterable[str]
+) -> Nomination | Refusal:
+    """Choose flavors in which a ledger has room."""
+    assigned = flavors.assign(want, queue=queue, flavors=books.flavors, ledger=ledger, tried=tried)
     if isinstance(assigned, Refusal):
         return assigned
     borrows = ledger.borrows(queue, assigned.amounts)

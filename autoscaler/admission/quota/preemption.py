@@ -1,0 +1,187 @@
+"""Whom one who waits may displace, so that it fits. Pure: victims are found on a copy of the ledger.
+
+Nobody is displaced unless the whole set suffices, and nobody who is not needed for it. Those who are leaving already
+count as free, for their quota comes back without anybody being displaced; pods without a Workload are never displaced.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from autoscaler.admission.quota import nomination
+from autoscaler.admission.quota.admitted import Standing
+from autoscaler.admission.quota.amounts import Amounts, FlavorResource
+from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.ledger import Ledger
+from autoscaler.admission.quota.nomination import Nomination
+from autoscaler.admission.quota.queues import Queue
+from autoscaler.admission.quota.refusals import Refusal
+from autoscaler.admission.quota.waiting import Want
+from autoscaler.admission.workload import Workload
+from autoscaler.api.resources.queues import Preempt, Reclaim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Displacement:
+    """What one can be granted once its victims, and all who are leaving, are gone."""
+
+    nomination: Nomination
+    victims: tuple[Workload, ...]
+    """Who must be displaced for it; nobody where those who are leaving suffice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What victims are looked for in."""
+
+    books: Books
+    ledger: Ledger
+    """What is taken now, claims included."""
+    evicting: Iterable[str]
+    """Workloads that this plan evicts: they are leaving too."""
+    claimed: Mapping[str, Amounts]
+    """What is claimed of each queue: nobody is displaced as a borrower for what is only claimed."""
+
+
+def find(situation: Situation, workload: Workload, queue: Queue) -> Displacement | None:
+    """Find victims for one who waits; None: displacing others does not help."""
+    books, ledger = situation.books, _without_leaving(situation, workload, queue)
+    own = list(_own(books, workload, queue))
+    others = list(_others(books, workload, queue))
+    for want, tried in _choices(books, workload, queue):
+        for candidates, reclaims in ((sorted([*own, *others]), True), (own, False)):
+            search = _Search(situation=situation, queue=queue, workload=workload, reclaims=reclaims)
+            found = search.run(ledger, candidates, want, tried) if others or not reclaims else None
+            if found is not None:
+                return found
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """The search for one who waits, with or without victims of other queues."""
+
+    situation: Situation
+    queue: Queue
+    workload: Workload
+    reclaims: bool
+    """Victims of other queues are allowed: then the queue must stay within its own."""
+
+    def run(
+        self, ledger: Ledger, candidates: list[Standing], want: tuple[Want, ...], tried: tuple[str, ...]
+    ) -> Displacement | None:
+        """Choose flavors as if all candidates were gone; then find the few that must go."""
+        emptied = ledger.copy()
+        for candidate in candidates:
+            self._take_out(emptied, candidate.uid)
+        chosen = nomination.choose(self.situation.books, emptied, self.workload, self.queue, want=want, tried=tried)
+        if isinstance(chosen, Refusal):
+            return None
+        trial = ledger.copy()
+        needed = self._spared(trial, self._needed(trial, candidates, chosen.amounts), chosen.amounts)
+        if not self._fits(trial, chosen.amounts):
+            return None
+        borrows = trial.borrows(self.queue, chosen.amounts)
+        found = Nomination(workload=self.workload, queue=self.queue, assigned=chosen.assigned, borrows=borrows)
+        return Displacement(nomination=found, victims=tuple(map(self.situation.books.workload, needed)))
+
+    def _needed(self, trial: Ledger, candidates: Iterable[Standing], wanted: Amounts) -> list[str]:
+        """Take candidates out one by one until there is room; who does not help, or does not borrow now, stays."""
+        taken_out = []
+        for candidate in candidates:
+            lacking = self._lacking(trial, wanted)
+            if not lacking:
+                break
+            if self._helps(trial, candidate.uid, lacking):
+                self._take_out(trial, candidate.uid)
+                taken_out.append(candidate.uid)
+        return taken_out
+
+    def _spared(self, trial: Ledger, taken_out: list[str], wanted: Amounts) -> list[str]:
+        """Put those back without whom there is still room, the last one first: it matters most."""
+        needed = list(taken_out)
+        for uid in reversed(taken_out):
+            self._take_out(trial, uid, -1)
+            if self._fits(trial, wanted):
+                needed.remove(uid)
+            else:
+                self._take_out(trial, uid)
+        return needed
+
+    def _fits(self, trial: Ledger, wanted: Amounts) -> bool:
+        return not self._lacking(trial, wanted)
+
+    def _lacking(self, trial: Ledger, wanted: Amounts) -> set[FlavorResource]:
+        """Return what there is too little of; who takes from other queues must stay within the nominal quota."""
+        short = {key for key, amount in wanted.items() if trial.free(self.queue, key) < amount}
+        if self.reclaims:
+            short |= {key for key, amount in wanted.items() if trial.borrows(self.queue, {key: amount})}
+        return short
+
+    def _helps(self, trial: Ledger, uid: str, lacking: set[FlavorResource]) -> bool:
+        uses = self.situation.books.family_uses(uid)
+        if not any(lacking & use.amounts.keys() for use in uses):
+            return False
+        queue = uses[0].queue
+        claimed = self.situation.claimed.get(queue, {})
+        return queue == self.queue.name or trial.is_borrowing(queue, lacking, less=claimed)
+
+    def _take_out(self, trial: Ledger, uid: str, times: int = 1) -> None:
+        for use in self.situation.books.family_uses(uid):
+            trial.add(use.queue, use.amounts, -times)
+
+
+def _without_leaving(situation: Situation, workload: Workload, queue: Queue) -> Ledger:
+    """Copy the ledger as it will be when all who are leaving are gone; one's own claim is taken out too."""
+    books, ledger = situation.books, situation.ledger.copy()
+    claim = books.claim_of(workload.meta.uid)
+    if claim is not None:
+        ledger.add(claim.queue, claim.amounts, -1)
+    leaving = {uid for member in books.members(queue.cohort) for uid in books.admitted.leaving(member.name)}
+    for uid in leaving.union(situation.evicting):
+        for use in books.family_uses(uid):
+            ledger.add(use.queue, use.amounts, -1)
+    return ledger
+
+
+def _own(books: Books, workload: Workload, queue: Queue) -> Iterator[Standing]:
+    if queue.within is Preempt.LOWER_PRIORITY:
+        yield from _lower(books, workload, queue.name)
+
+
+def _others(books: Books, workload: Workload, queue: Queue) -> Iterator[Standing]:
+    for member in books.members(queue.cohort) if queue.reclaim is not Reclaim.NEVER else ():
+        if member.name == queue.name:
+            continue
+        if queue.reclaim is Reclaim.ANY:
+            yield from _strangers(books, workload, member.name)
+        else:
+            yield from _lower(books, workload, member.name)
+
+
+def _lower(books: Books, workload: Workload, queue: str) -> Iterator[Standing]:
+    priority = books.priority_of(workload)
+    return (each for each in _strangers(books, workload, queue) if each.priority < priority)
+
+
+def _strangers(books: Books, workload: Workload, queue: str) -> Iterator[Standing]:
+    """Return those who may be displaced, one's own family aside."""
+    standing = books.admitted.displaceable(queue)
+    return (each for each in standing if books.workload(each.uid).job_uid != workload.job_uid)
+
+
+def _choices(books: Books, workload: Workload, queue: Queue) -> Iterator[tuple[tuple[Want, ...], tuple[str, ...]]]:
+    """Return the orders of flavors to try: as they are, then without the first of each group, and so on.
+
+    Who has a claim keeps to its flavors.
+    """
+    want = tuple(nomination.wants(books, workload))
+    claim = workload.claim
+    if claim is not None:
+        granted = {each.name: each.flavors for each in claim.assignments}
+        yield tuple(msgspec.structs.replace(each, flavors=granted.get(each.pod_set.name, {})) for each in want), ()
+        return
+    tried = workload.requeue.flavors_tried if workload.requeue is not None else ()
+    for skipped in range(max((len(group.flavors) for group in queue.groups), default=0)):
+        yield want, (*tried, *(name for group in queue.groups for name in group.flavors[:skipped]))
