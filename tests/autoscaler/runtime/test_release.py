@@ -130,7 +130,9 @@ async def test_what_a_policy_keeps_is_freed_all_the_same_and_jobs_run_at_once() 
     labels = {keys.QUEUE_NAME: "q"}
     spec: Body = {"template": {"spec": {"containers": []}}}
     job = {"metadata": {"name": "j", "namespace": "default", "labels": labels}, "spec": spec}
-    assert cluster.create(kinds.JOBS, job)["spec"] == spec
+    made = cluster.create(kinds.JOBS, job)["spec"]
+    assert not made["suspend"]
+    assert made["template"]["spec"] == spec["template"]["spec"]
 
 
 @simulated
