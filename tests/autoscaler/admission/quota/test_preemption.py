@@ -1,0 +1,292 @@
+"""Who displaces whom, under a claim, and that nobody is evicted in vain."""
+
+from typing import Any
+
+import pytest
+
+from autoscaler.admission.quota import cycle
+from autoscaler.admission.quota.books import Books, Tables
+from tests.autoscaler.admission import builders
+from tests.autoscaler.admission.applying import Cluster
+from tests.autoscaler.admission.builders import (
+    NOW,
+    admission,
+    cluster_queue,
+    flavor,
+    local_queue,
+    pod,
+    slice_manifest,
+    tables,
+    workload_manifest,
+)
+
+pytestmark = pytest.mark.accept("E10", part="whom it takes, and in which order it is written")
+Manifest = dict[str, Any]
+
+
+def one_queue(*stored: Any, within: str = "LowerPriority", **more: Any) -> Tables:
+    return tables(flavor(), cluster_queue(within=within, **more), local_queue(), *stored)
+
+
+def two_queues(*stored: Any, mine: Any = 5, theirs: Any = 5, **policy: Any) -> Tables:
+    return tables(
+        flavor(),
+        cluster_queue("team", flavors={"spot": {"cpu": mine}}, cohort="all", **policy),
+        cluster_queue("other", flavors={"spot": {"cpu": theirs}}, cohort="all"),
+        local_queue("door", queue="team"),
+        local_queue("other-door", queue="other"),
+        *stored,
+    )
+
+
+def running(name: str, count: int, **more: Any) -> Manifest:
+    return workload_manifest(name, count=count, granted=count, **more)
+
+
+def theirs(name: str, count: int, **more: Any) -> Manifest:
+    return running(name, count, cluster_queue="other", queue="other-door", **more)
+
+
+class Play:
+    """Carries out one plan after the other."""
+
+    def __init__(self, made: Tables, *workloads: Manifest) -> None:
+        self.cluster = Cluster(made, workloads)
+        self.books = Books(made)
+
+    def step(self, most: int = 100) -> list[str]:
+        plan = cycle.decide(self.books, now=NOW, most=most)
+        self.cluster.apply(plan.writes)
+        return [f"{write.step} {write.key.name}" for write in plan.writes]
+
+    def clear(self, name: str) -> None:
+        """Give back what an evicted one had, as its pods are gone."""
+        self.cluster.change(name, {"status": {"admission": None, "conditions": []}})
+
+    def reason(self, name: str) -> str:
+        (found,) = (each for each in self.books._workloads.values() if each.meta.key.name == name)
+        return found.conditions["Evicted"].reason
+
+
+# The claim comes first
+
+
+def test_first_the_claim_then_the_evictions_then_the_admission() -> None:
+    play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
+    assert play.step() == ["claim high"]
+    assert play.step() == ["evict low"]
+    assert play.reason("low") == "Preempted"
+    assert play.step() == []  # usage is kept until the pods are gone
+    play.clear("low")
+    assert play.step() == ["admit high"]
+    assert play.step() == []
+    (high,) = (each for each in play.books._workloads.values() if each.meta.key.name == "high")
+    assert (high.claim, play.books.ledger.taken("team")) == (None, play.books.usage["team"])
+
+
+def test_nobody_else_is_admitted_into_a_claim() -> None:
+    play = Play(one_queue(), running("low", 8), workload_manifest("high", count=10, priority=1))
+    assert play.step() == ["claim high"]
+    play.cluster.put(workload_manifest("tiny", priority=2))
+    assert play.step() == ["evict low"]
+    play.clear("low")
+    assert play.step() == ["admit high"]
+
+
+def test_evictions_that_were_cut_off_are_done_in_the_next_plan() -> None:
+    play = Play(one_queue(), running("a", 5), running("b", 5), workload_manifest("high", count=10, priority=1))
+    assert [play.step(most=1) for _ in range(4)] == [["claim high"], ["evict a"], ["evict b"], []]
+
+
+def test_one_that_has_a_claim_is_not_blocked_by_a_new_head_of_a_strict_queue() -> None:
+    play = Play(one_queue(strict=True), running("low", 10), workload_manifest("high", count=4, priority=1))
+    play.step()
+    play.cluster.put(workload_manifest("top", count=11, priority=2))
+    assert play.step() == ["evict low"]
+    play.clear("low")
+    assert play.step() == ["admit high"]
+
+
+# When a claim is dropped
+
+
+def test_a_claim_is_dropped_when_its_owner_wants_something_else() -> None:
+    play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
+    play.step()
+    play.cluster.change("high", {"spec": {"podSets": [builders.pod_set(count=5)]}})
+    assert play.step() == ["claim high"]
+    assert play.books.claimants() == []
+    assert play.step() == ["claim high"]
+    assert play.step() == ["evict low"]
+
+
+@pytest.mark.parametrize("change", [{"spec": {"active": False}}, {"spec": {"queueName": "nowhere"}}])
+def test_a_claim_is_dropped_when_its_owner_no_longer_waits_for_it(change: Manifest) -> None:
+    play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
+    play.step()
+    play.cluster.change("high", change)
+    assert play.step() == ["claim high"]
+    assert (play.books.claimants(), play.step()) == ([], [])
+
+
+def test_a_claim_is_dropped_when_displacing_others_no_longer_suffices() -> None:
+    play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
+    play.step()
+    play.cluster.change("low", {"spec": {"priority": 1}})
+    assert play.step() == ["claim high"]
+    assert (play.books.claimants(), play.step()) == ([], [])
+
+
+def test_a_claim_is_kept_while_those_who_are_leaving_suffice() -> None:
+    play = Play(one_queue(within="Never"), running("low", 10, evicted=True))
+    play.cluster.put(workload_manifest("high", count=4, status={"claim": admission({"main": 4})}))
+    assert play.step() == []
+    assert len(play.books.claimants()) == 1
+
+
+def test_a_claim_of_one_that_is_gone_holds_nothing() -> None:
+    play = Play(one_queue(), running("low", 8), workload_manifest("high", count=10, priority=1))
+    play.step()
+    play.cluster.remove("high")
+    play.cluster.put(workload_manifest("tiny"))
+    assert play.step() == ["admit tiny"]
+
+
+# Whom it takes
+
+
+@pytest.mark.parametrize("priority", [0, 1])
+def test_within_a_queue_only_lower_priorities_are_displaced(priority: int) -> None:
+    play = Play(one_queue(), running("a", 10, priority=1), workload_manifest("b", priority=priority))
+    assert play.step() == []
+
+
+def test_nobody_is_displaced_where_the_policy_says_never() -> None:
+    play = Play(one_queue(within="Never"), running("a", 10), workload_manifest("b", priority=1))
+    assert play.step() == []
+    play = Play(two_queues(mine=5, theirs=5), theirs("a", 10), workload_manifest("b", priority=1))
+    assert play.step() == []
+
+
+def test_lowest_priority_goes_first_then_the_youngest_then_by_uid() -> None:
+    low = [
+        running("mid", 2, priority=1, admitted_ago=1),
+        running("old", 2, admitted_ago=90),
+        running("young1", 2, admitted_ago=5),
+        running("young2", 2, admitted_ago=5),
+    ]
+    play = Play(one_queue(flavors={"spot": {"cpu": 8}}), *low, workload_manifest("high", count=7, priority=5))
+    play.step()
+    assert play.step() == ["evict young1", "evict young2", "evict old", "evict mid"]
+
+
+def test_no_more_are_displaced_than_needed() -> None:
+    play = Play(
+        one_queue(),
+        running("small", 1, admitted_ago=1),
+        running("big", 9, admitted_ago=9),
+        workload_manifest("high", count=9, priority=1),
+    )
+    play.step()
+    assert play.step() == ["evict big"]
+
+
+def test_nobody_is_evicted_unless_the_whole_set_suffices() -> None:
+    play = Play(one_queue(), running("low", 5), running("equal", 5, priority=1))
+    play.cluster.put(workload_manifest("high", count=6, priority=1))
+    assert play.step() == []
+
+
+def test_strays_are_never_displaced() -> None:
+    play = Play(one_queue(pod(job_uid="gone", cpu=5)), running("low", 5), workload_manifest("b", count=6, priority=1))
+    assert play.step() == []
+
+
+@pytest.mark.parametrize("leaving", ["evicted", "finished", "deleted"])
+def test_those_who_are_leaving_count_as_free(leaving: str) -> None:
+    going = running("going", 5, **{leaving: True})
+    play = Play(one_queue(), going, running("low", 5), workload_manifest("b", count=5, priority=1))
+    assert play.step() == []
+    play = Play(one_queue(), going, running("low", 5), workload_manifest("b", count=6, priority=1))
+    assert (play.step(), play.step()) == (["claim b"], ["evict low"])
+
+
+def test_a_slice_displaces_by_its_parents_priority_and_never_its_own_family() -> None:
+    slices = slice_manifest("p", 0, count=2)
+    parent = workload_manifest("p", count=4, granted=2, priority=1)
+    play = Play(one_queue(), parent, slices, running("low", 8))
+    assert (play.step(), play.step()) == (["claim p-main-0"], ["evict low"])
+    play = Play(one_queue(within="Never", reclaim="Any"), workload_manifest("p", count=12, granted=10), slices)
+    assert play.step() == []
+    cousin = running("cousin", 8, job_uid="u-job-p")
+    play = Play(one_queue(), parent, slices, cousin)
+    assert play.step() == []
+
+
+def test_the_slices_of_a_victim_go_with_it() -> None:
+    slices = [slice_manifest("low", each, granted=1) for each in range(5)]
+    play = Play(one_queue(), workload_manifest("low", count=10, granted=5), *slices)
+    play.cluster.put(workload_manifest("high", count=10, priority=1))
+    assert (play.step(), play.step()) == (["claim high"], ["evict low"])
+
+
+# Taking back what was lent
+
+
+@pytest.mark.parametrize(
+    ("reclaim", "priority", "want"), [("Any", 9, True), ("LowerPriority", 9, False), ("LowerPriority", -1, True)]
+)
+def test_borrowed_quota_is_taken_back_as_the_policy_says(reclaim: str, priority: int, *, want: bool) -> None:
+    play = Play(two_queues(reclaim=reclaim), theirs("a", 4, priority=priority), theirs("b", 4, priority=priority))
+    play.cluster.put(workload_manifest("mine", count=4))
+    assert play.step() == (["claim mine"] if want else [])
+    if want:
+        assert play.step() == ["evict a"]
+        assert play.reason("a") == "Reclaimed"
+
+
+def test_a_queue_that_no_longer_borrows_loses_nobody() -> None:
+    third = cluster_queue("third", flavors={"spot": {"cpu": 5}}, cohort="all")
+    play = Play(
+        two_queues(third, local_queue("third-door", queue="third"), reclaim="Any"),
+        theirs("a", 3),
+        theirs("b", 3),  # without a, its queue uses only its own
+        running("c", 9, cluster_queue="third", queue="third-door", priority=5),
+    )
+    play.cluster.put(workload_manifest("mine", count=5))
+    assert (play.step(), play.step()) == (["claim mine"], ["evict c"])
+
+
+def test_what_is_only_claimed_makes_nobody_a_borrower() -> None:
+    third = cluster_queue("third", flavors={"spot": {"cpu": 5}}, cohort="all", within="LowerPriority")
+    claim = {"claim": admission({"main": 4}, queue="third")}
+    play = Play(
+        two_queues(third, local_queue("third-door", queue="third"), reclaim="Any"),
+        theirs("a", 8, evicted=True),
+        theirs("lent", 2, priority=7),
+        running("own", 5, cluster_queue="third", queue="third-door"),
+        workload_manifest("next", count=4, queue="third-door", status=claim),
+    )
+    play.cluster.put(workload_manifest("mine", count=5))
+    assert "evict own" not in [*play.step(), *play.step(), *play.step()]
+
+
+def test_only_one_that_stays_within_nominal_takes_back() -> None:
+    play = Play(two_queues(reclaim="Any"), theirs("a", 8), workload_manifest("mine", count=6))
+    assert play.step() == []
+    play = Play(two_queues(reclaim="Any"), theirs("a", 8), workload_manifest("mine", count=5))
+    assert play.step() == ["claim mine"]
+
+
+def test_one_that_borrows_may_displace_within_its_queue() -> None:
+    made = two_queues(within="LowerPriority", reclaim="Any")
+    play = Play(made, running("low", 7), theirs("a", 3), workload_manifest("high", count=6, priority=1))
+    assert (play.step(), play.step()) == (["claim high"], ["evict low"])
+
+
+def test_a_flavor_in_which_displacing_helps_is_found_behind_one_in_which_it_does_not() -> None:
+    quota = {"spot": {"cpu": 5}, "demand": {"cpu": 5}}
+    made = tables(flavor("spot"), flavor("demand"), cluster_queue(flavors=quota, within="LowerPriority"), local_queue())
+    play = Play(made, running("equal", 5, priority=1), running("low", 5, flavors={"cpu": "demand"}))
+    play.cluster.put(workload_manifest("high", count=5, priority=1))
+    assert (play.step(), play.step()) == (["claim high"], ["evict low"])
