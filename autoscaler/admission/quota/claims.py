@@ -7,12 +7,13 @@ want it any more, or cannot get it by displacing anybody.
 
 import dataclasses
 
-from autoscaler.admission.quota import preemption, waiting
+from autoscaler.admission.quota import nomination, preemption
 from autoscaler.admission.quota.preemption import Displacement
 from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.quota.trial import Trial
-from autoscaler.admission.workload import Admission, Workload
+from autoscaler.admission.quota.waiting import Want
+from autoscaler.admission.workload import Admission, Assignment, Workload
 
 
 def drop_stale(trial: Trial) -> None:
@@ -52,6 +53,12 @@ def pursue(
 
 def _is_wanted(trial: Trial, workload: Workload, claim: Admission, queue: Queue) -> bool:
     """Tell whether a claim is for what one is nominated with now."""
-    wants = waiting.wants(workload, trial.books.parent_of(workload))
-    wanted = {each.pod_set.name: each.count for each in wants if each.count}
-    return claim.cluster_queue == queue.name and {each.name: each.count for each in claim.assignments} == wanted
+    wanted = {each.pod_set.name: each for each in nomination.wants(trial.books, workload, trial.siblings) if each.count}
+    if claim.cluster_queue != queue.name or wanted.keys() != {each.name for each in claim.assignments}:
+        return False
+    return all(_suits(each, wanted[each.name]) for each in claim.assignments)
+
+
+def _suits(claimed: Assignment, want: Want) -> bool:
+    locked = want.flavors
+    return claimed.count == want.count and all(locked.get(name, each) == each for name, each in claimed.flavors.items())

@@ -111,7 +111,8 @@ class _Cycle:
 
     def _consider(self, candidate: _Candidate) -> None:
         head = candidate.head
-        found = nomination.nominate(self._books, self._trial.ledger, head.found, head.place.uid)
+        trial, uid = self._trial, head.place.uid
+        found = nomination.nominate(self._books, trial.ledger, head.found, uid, siblings=trial.siblings)
         if isinstance(found, Refusal):
             self._displace(candidate, found)
         elif found.borrows and not candidate.borrows:

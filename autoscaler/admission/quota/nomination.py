@@ -1,6 +1,6 @@
 """Whether one who waits could be admitted, and with which flavors. Pure: it asks the books and a ledger."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -38,7 +38,13 @@ class Nomination:
         )
 
 
-def nominate(books: Books, ledger: Ledger, found: WaitingClass, uid: str) -> Nomination | Refusal:
+Siblings = Mapping[tuple[str, str], Mapping[str, str]]
+"""Flavors that this plan chose for slices, by the parent's UID and the pod set."""
+
+
+def nominate(
+    books: Books, ledger: Ledger, found: WaitingClass, uid: str, *, siblings: Siblings
+) -> Nomination | Refusal:
     """Find room for one who waits, in what the ledger has left besides its own claim, or say what is missing."""
     refusal = books.door_refusal(found)
     if refusal is not None:
@@ -48,7 +54,7 @@ def nominate(books: Books, ledger: Ledger, found: WaitingClass, uid: str) -> Nom
     claim = books.claim_of(uid)
     if claim is not None:
         ledger.add(claim.queue, claim.amounts, -1)
-    chosen = choose(books, ledger, workload, queue, want=wants(books, workload), tried=tried)
+    chosen = choose(books, ledger, workload, queue, want=wants(books, workload, siblings), tried=tried)
     if claim is not None:
         ledger.add(claim.queue, claim.amounts)
     return chosen
@@ -65,10 +71,12 @@ def choose(  # what it is chosen for, and from what
     return Nomination(workload=workload, queue=queue, assigned=assigned, borrows=borrows)
 
 
-def wants(books: Books, workload: Workload) -> Iterator[Want]:
+def wants(books: Books, workload: Workload, siblings: Siblings) -> Iterator[Want]:
     """Return what one is nominated with; slices of a pod set without flavors keep to what one of them got."""
     for want in waiting.wants(workload, books.parent_of(workload)):
         if workload.is_slice and not want.flavors:
-            yield msgspec.structs.replace(want, flavors=books.sibling_flavors(workload, want.pod_set.name))
+            name = want.pod_set.name
+            chosen = siblings.get((workload.parent_uid or "", name)) or books.sibling_flavors(workload, name)
+            yield msgspec.structs.replace(want, flavors=chosen)
         else:
             yield want

@@ -14,12 +14,15 @@ from autoscaler.admission.quota.admitted import Standing
 from autoscaler.admission.quota.amounts import Amounts, FlavorResource
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.ledger import Ledger
-from autoscaler.admission.quota.nomination import Nomination
+from autoscaler.admission.quota.nomination import Nomination, Siblings
 from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Refusal
 from autoscaler.admission.quota.waiting import Want
 from autoscaler.admission.workload import Workload
 from autoscaler.api.resources.queues import Preempt, Reclaim
+
+_Choice = tuple[tuple[Want, ...], tuple[str, ...]]
+"""What is wanted, and the flavors that come last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ class Situation:
     books: Books
     ledger: Ledger
     """What is taken now, claims included."""
+    siblings: Siblings
     evicting: Iterable[str]
     """Workloads that this plan evicts: they are leaving too."""
     claimed: Mapping[str, Amounts]
@@ -49,7 +53,7 @@ def find(situation: Situation, workload: Workload, queue: Queue) -> Displacement
     books, ledger = situation.books, _without_leaving(situation, workload, queue)
     own = list(_own(books, workload, queue))
     others = list(_others(books, workload, queue))
-    for want, tried in _choices(books, workload, queue):
+    for want, tried in _choices(situation, workload, queue):
         for candidates, reclaims in ((sorted([*own, *others]), True), (own, False)):
             search = _Search(situation=situation, queue=queue, workload=workload, reclaims=reclaims)
             found = search.run(ledger, candidates, want, tried) if others or not reclaims else None
@@ -171,12 +175,12 @@ def _strangers(books: Books, workload: Workload, queue: str) -> Iterator[Standin
     return (each for each in standing if books.workload(each.uid).job_uid != workload.job_uid)
 
 
-def _choices(books: Books, workload: Workload, queue: Queue) -> Iterator[tuple[tuple[Want, ...], tuple[str, ...]]]:
+def _choices(situation: Situation, workload: Workload, queue: Queue) -> Iterator[_Choice]:
     """Return the orders of flavors to try: as they are, then without the first of each group, and so on.
 
     Who has a claim keeps to its flavors.
     """
-    want = tuple(nomination.wants(books, workload))
+    want = tuple(nomination.wants(situation.books, workload, situation.siblings))
     claim = workload.claim
     if claim is not None:
         granted = {each.name: each.flavors for each in claim.assignments}

@@ -1,5 +1,7 @@
 """What one cycle does, tried on a copy of the ledger: what is granted or claimed is taken at once, nothing is freed."""
 
+from collections.abc import Mapping
+
 from autoscaler.admission.quota import amounts, grants
 from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.books import Books
@@ -22,6 +24,8 @@ class Trial:
         """Whether there was more to write than is allowed."""
         self.touched: set[CohortKey] = set()
         """Cohorts for which something is written: what is refused there may fit if a write fails."""
+        self.siblings: dict[tuple[str, str], Mapping[str, str]] = {}
+        """Flavors that were chosen for slices, by the parent's UID and the pod set: the next get the same."""
         self._most = most
         self._evicting: set[str] = set()
         self._claimed: dict[str, dict[FlavorResource, int]] = {}
@@ -36,7 +40,13 @@ class Trial:
 
     def situation(self) -> Situation:
         """Return what victims are looked for in."""
-        return Situation(books=self.books, ledger=self.ledger, evicting=self._evicting, claimed=self._claimed)
+        return Situation(
+            books=self.books,
+            ledger=self.ledger,
+            siblings=self.siblings,
+            evicting=self._evicting,
+            claimed=self._claimed,
+        )
 
     def grant(self, found: Nomination) -> None:
         """Admit one; its claim becomes its grant."""
@@ -44,6 +54,9 @@ class Trial:
         if claim is not None:
             self.ledger.add(claim.queue, claim.amounts, -1)
         self.ledger.add(found.queue.name, found.amounts)
+        parent = found.workload.parent_uid
+        if parent is not None:
+            self.siblings |= {(parent, each.name): each.flavors for each in found.assigned.assignments}
         self._write(grants.admit(found, self.now), found.queue)
 
     def claim(self, found: Nomination) -> None:

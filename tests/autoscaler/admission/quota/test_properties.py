@@ -12,7 +12,7 @@ from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.heads import _may_pass
 from autoscaler.admission.quota.nomination import Nomination
 from autoscaler.admission.quota.waiting import Place, WaitingClass
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workload import Admission, Workload
 from autoscaler.admission.writes import Step
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.applying import Cluster
@@ -48,6 +48,7 @@ ASKED = st.fixed_dictionaries(
         "age": st.integers(1, 9),
     }
 )
+CHANGES = ["shrink", "finish", "clear", "clear", "delete", "fold", "retire"]
 EVENTS = st.one_of(
     st.tuples(st.just("ask"), ASKED),
     st.tuples(st.just("grow"), st.sampled_from(NAMES)),
@@ -115,7 +116,7 @@ class World:
             return
         match what:
             case "shrink" if found.admission is not None and not found.is_evicted:
-                self._resize(name, found, max(1, found.admission.count("main") - 1))
+                self._shrink(name, found, found.admission)
             case "finish":
                 self.cluster.change(name, {"status": {"conditions": [builders.condition("Finished")]}})
             case "retire":
@@ -133,6 +134,13 @@ class World:
                 self.cluster.remove(name)
             case _:
                 pass
+
+    def _shrink(self, name: str, found: Workload, granted: Admission) -> None:
+        first = granted.assignments[0]
+        count = max(1, first.count - 1)
+        admission = builders.admission({"main": count}, queue=granted.cluster_queue, flavors=first.flavors)
+        self._resize(name, found, count)
+        self.cluster.change(name, {"status": {"admission": admission}})
 
     def _fold(self, name: str, found: Workload) -> None:
         granted = [each for each in self.slices(name) if each.admission is not None]
@@ -206,10 +214,10 @@ def test_left_alone_everything_comes_to_rest(
     for what, chosen in history:
         world.happen(what, chosen)
     for _ in range(60):
-        plan = cycle.decide(world.books, now=NOW, most=5)
-        world.cluster.apply(plan.writes)
         for name in NAMES:
             world.happen("clear", name)
+        plan = cycle.decide(world.books, now=NOW, most=5)
+        world.cluster.apply(plan.writes)
         if not plan.writes:
             break
     else:
@@ -240,7 +248,7 @@ def allowed(books: Books, ledger: Any, queue: str, admitted: list[str]) -> list[
     for place in books.waiting.first(queue):
         if place.uid in admitted or (blocked is not None and not _may_pass(place, blocked)):
             continue
-        found = nomination.nominate(books, ledger, class_of(books, queue, place), place.uid)
+        found = nomination.nominate(books, ledger, class_of(books, queue, place), place.uid, siblings={})
         if isinstance(found, Nomination):
             fitting.append((found.borrows, place, found))
             if books.queues[queue].is_strict:

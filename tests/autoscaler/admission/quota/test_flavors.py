@@ -1,0 +1,207 @@
+"""Which flavor a pod set gets, and why not another."""
+
+from typing import Any
+
+import pytest
+
+from autoscaler.admission.quota import cycle, refusals
+from autoscaler.admission.quota.books import Books, Tables
+from autoscaler.admission.workload import Workload
+from tests.autoscaler.admission import builders
+from tests.autoscaler.admission.applying import Cluster
+from tests.autoscaler.admission.builders import (
+    NOW,
+    cluster_queue,
+    flavor,
+    local_queue,
+    pod_set,
+    slice_manifest,
+    tables,
+    workload_manifest,
+)
+
+BOTH = {"spot": {"cpu": 4}, "demand": {"cpu": 8}}
+TAINT = {"key": "spot", "value": "yes", "effect": "NoSchedule"}
+
+
+def two_flavors(*stored: Any, flavors: Any = None, spot: Any = None, **queue: Any) -> Tables:
+    every = cluster_queue(flavors=flavors or BOTH, **queue)
+    return tables(flavor("spot", **(spot or {})), flavor("demand"), every, local_queue(), *stored)
+
+
+def decided(made: Tables, *manifests: Any) -> tuple[dict[str, Workload], dict[str, str]]:
+    """Carry out one plan; return all Workloads by name, and what the refused ones are told."""
+    cluster, books = Cluster(made, manifests), Books(made)
+    plan = cycle.decide(books, now=NOW, most=99)
+    cluster.apply(plan.writes)
+    told = {each.workload.meta.key.name: refusals.worded(each.refusal) for each in plan.refused}
+    return {each.meta.key.name: each for each in made.workloads}, told
+
+
+def chosen(made: Tables, *manifests: Any, name: str = "a") -> dict[str, dict[str, str]] | str:
+    """Return the flavors that one gets by pod set and resource, or what it is told."""
+    every, told = decided(made, *manifests)
+    granted = every[name].admission
+    return {each.name: dict(each.flavors) for each in granted.assignments} if granted is not None else told[name]
+
+
+def asks(name: str = "a", count: int = 1, cpu: Any = 1, **more: Any) -> Any:
+    return workload_manifest(name, pod_sets=[pod_set(count=count, cpu=cpu, **more)])
+
+
+def test_the_first_flavor_with_room_is_taken() -> None:
+    assert chosen(two_flavors(), asks(cpu=4)) == {"main": {"cpu": "spot"}}
+    assert chosen(two_flavors(), asks(cpu=5)) == {"main": {"cpu": "demand"}}
+    want = "needs 9 cpu of flavor spot, 4 are free: 5 missing; needs 9 cpu of flavor demand, 8 are free: 1 missing"
+    assert chosen(two_flavors(), asks(cpu=9)) == want
+
+
+def test_borrowing_from_the_first_comes_before_the_second() -> None:
+    lender = cluster_queue("lender", flavors={"spot": {"cpu": 4}, "demand": {"cpu": 0}}, cohort="all")
+    assert chosen(two_flavors(lender, cohort="all"), asks(cpu=5)) == {"main": {"cpu": "spot"}}
+
+
+def test_pod_sets_of_one_job_add_up() -> None:
+    sets = [pod_set("head", 1, cpu=3), pod_set("work", 1, cpu=3), pod_set("more", 1, cpu=5)]
+    want = {"head": {"cpu": "spot"}, "work": {"cpu": "demand"}, "more": {"cpu": "demand"}}
+    assert chosen(two_flavors(), workload_manifest("a", pod_sets=sets)) == want
+    sets[2]["count"] = 2
+    told = "needs 10 cpu of flavor spot, 1 are free: 9 missing; needs 10 cpu of flavor demand, 5 are free: 5 missing"
+    assert chosen(two_flavors(), workload_manifest("a", pod_sets=sets)) == told
+
+
+def test_resources_of_one_group_come_from_one_flavor() -> None:
+    quota = {"spot": {"cpu": 4, "memory": "1Gi"}, "demand": {"cpu": 8, "memory": "8Gi"}}
+    made = two_flavors(flavors=quota)
+    sets = [{"name": "main", "count": 2, "requests": {"cpu": "500m", "memory": "1Gi"}}]
+    want = {"main": {"cpu": "demand", "memory": "demand"}}
+    assert chosen(made, workload_manifest("a", pod_sets=sets)) == want
+    sets[0]["count"] = 9
+    want_told = (
+        "needs 4.5 cpu of flavor spot, 4 are free: 0.5 missing; needs 9Gi memory of flavor spot, 1Gi are free: 8Gi"
+        " missing; needs 9Gi memory of flavor demand, 8Gi are free: 1Gi missing"
+    )
+    assert chosen(two_flavors(flavors=quota), workload_manifest("a", pod_sets=sets)) == want_told
+
+
+def test_groups_choose_apart() -> None:
+    made = tables(
+        flavor("spot"),
+        flavor("gpu"),
+        cluster_queue(groups=[{"spot": {"cpu": 4}}, {"gpu": {"nvidia.com/gpu": 2}}]),
+        local_queue(),
+    )
+    sets = [{"name": "main", "count": 1, "requests": {"cpu": 1, "nvidia.com/gpu": 2}}]
+    want = {"main": {"cpu": "spot", "nvidia.com/gpu": "gpu"}}
+    assert chosen(made, workload_manifest("a", pod_sets=sets)) == want
+
+
+def test_what_is_not_requested_needs_no_quota() -> None:
+    sets = [{"name": "main", "count": 1, "requests": {"gpu": 0}}]
+    assert chosen(two_flavors(), workload_manifest("a", pod_sets=sets)) == {"main": {}}
+
+
+SELECTS = {"nodeSelector": {"kind": "demand"}}
+AFFINE = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "kind", "operator": "NotIn", "values": ["spot"]}]},
+                    {"matchExpressions": [{"key": "kind", "operator": "In", "values": ["x"]}]},
+                ]
+            }
+        }
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("spot", "pods", "why"),
+    [
+        ({"nodeLabels": {"kind": "spot"}}, SELECTS, "has label kind=spot, the pods select kind=demand"),
+        ({"nodeLabels": {"kind": "spot"}}, AFFINE, "has labels that the pods' required node affinity excludes"),
+        ({"nodeTaints": [TAINT]}, {}, "has taint spot=yes:NoSchedule, which the pods do not tolerate"),
+    ],
+)
+def test_a_flavor_that_conflicts_is_refused(spot: dict[str, Any], pods: dict[str, Any], why: str) -> None:
+    assert chosen(two_flavors(spot=spot), asks(**pods)) == {"main": {"cpu": "demand"}}
+    alone = two_flavors(spot=spot, flavors={"spot": {"cpu": 4}})
+    assert chosen(alone, asks(**pods)) == f"no flavor of ClusterQueue team suits pod set main: flavor spot {why}"
+
+
+@pytest.mark.parametrize(
+    ("spot", "pods"),
+    [
+        ({"nodeLabels": {"kind": "demand"}}, SELECTS),
+        ({"nodeLabels": {"zone": "a"}}, SELECTS),
+        ({"nodeLabels": {"kind": "x"}}, AFFINE),
+        ({"nodeLabels": {"zone": "a"}}, AFFINE),
+        ({"nodeTaints": [TAINT]}, {"tolerations": [{"key": "spot", "operator": "Exists"}]}),
+        ({"nodeTaints": [TAINT], "tolerations": [{"key": "spot", "value": "yes"}]}, {}),
+        ({"nodeTaints": [{**TAINT, "effect": "PreferNoSchedule"}]}, {}),
+    ],
+)
+def test_a_flavor_that_suits_is_taken(spot: dict[str, Any], pods: dict[str, Any]) -> None:
+    assert chosen(two_flavors(spot=spot), asks(**pods)) == {"main": {"cpu": "spot"}}
+
+
+def test_a_flavor_that_is_missing_or_being_deleted_is_passed_over() -> None:
+    missing = tables(flavor("demand"), cluster_queue(flavors=BOTH), local_queue())
+    assert chosen(missing, asks()) == {"main": {"cpu": "demand"}}
+    assert chosen(two_flavors(flavor("spot", deleted=True, rv=2)), asks()) == {"main": {"cpu": "demand"}}
+
+
+def test_flavors_that_were_tried_come_last() -> None:
+    def tried(*names: str) -> Any:
+        status = {"requeue": {"count": 1, "at": builders.time(1), "flavorsTried": list(names)}}
+        return workload_manifest("a", status=status)
+
+    assert chosen(two_flavors(), tried("spot")) == {"main": {"cpu": "demand"}}
+    assert chosen(two_flavors(), tried("spot", "demand")) == {"main": {"cpu": "spot"}}
+
+
+@pytest.mark.accept("E9")
+def test_a_slice_is_locked_to_its_parents_flavor_and_waits_if_it_has_no_room() -> None:
+    parent = workload_manifest("a", count=5, granted=1, flavors={"cpu": "demand"})
+    assert chosen(two_flavors(), parent, slice_manifest("a", 0), name="a-main-0") == {"main": {"cpu": "demand"}}
+    full = workload_manifest("a", count=9, granted=8, flavors={"cpu": "demand"})
+    want = "needs 1 cpu of flavor demand, 0 are free: 1 missing"
+    assert chosen(two_flavors(), full, slice_manifest("a", 0), name="a-main-0") == want
+
+
+def test_slices_of_a_pod_set_added_later_choose_freely_and_keep_together() -> None:
+    sets = [pod_set("main", 1), pod_set("new", 4)]
+    parent = workload_manifest("a", pod_sets=sets, granted={"main": 1}, flavors={"cpu": "demand"})
+    first = slice_manifest("a", 0, set_name="new")
+    assert chosen(two_flavors(), parent, first, name="a-new-0") == {"new": {"cpu": "spot"}}
+    sibling = slice_manifest("a", 1, set_name="new", granted=1, flavors={"cpu": "demand"})
+    assert chosen(two_flavors(), parent, first, sibling, name="a-new-0") == {"new": {"cpu": "demand"}}
+    folded = workload_manifest(
+        "a",
+        pod_sets=sets,
+        granted={"main": 1},
+        flavors={"cpu": "demand"},
+        status={"foldedSlices": ["u-a-new-1"]},
+    )
+    assert chosen(two_flavors(), folded, first, sibling, name="a-new-0") == {"new": {"cpu": "spot"}}
+
+
+def test_slices_that_choose_freely_in_one_plan_choose_alike() -> None:
+    sets = [pod_set("main", 1), pod_set("new", 9)]
+    parent = workload_manifest("a", pod_sets=sets, granted={"main": 1}, flavors={"cpu": "demand"})
+    slices = [slice_manifest("a", each, set_name="new", cpu=3) for each in range(2)]
+    every, told = decided(two_flavors(), parent, *slices)
+    assert [every[f"a-new-{each}"].admission is not None for each in range(2)] == [True, False]
+    assert told == {"a-new-1": "needs 3 cpu of flavor spot, 1 are free: 2 missing"}
+
+
+def test_a_claim_for_another_flavor_than_a_sibling_got_is_dropped() -> None:
+    sets = [pod_set("main", 1), pod_set("new", 9)]
+    parent = workload_manifest("a", pod_sets=sets, granted={"main": 1}, flavors={"cpu": "demand"}, priority=1)
+    sibling = slice_manifest("a", 0, set_name="new", granted=1, cpu=4)
+    claim = {"claim": builders.admission({"new": 1}, flavors={"cpu": "demand"})}
+    claimant = slice_manifest("a", 1, set_name="new", cpu=4, status=claim)
+    low = workload_manifest("low", count=7, granted=7, flavors={"cpu": "demand"})
+    every, _ = decided(two_flavors(within="LowerPriority"), parent, sibling, claimant, low)
+    assert (every["a-new-1"].claim, every["low"].is_evicted) == (None, False)
