@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from autoscaler.admission.quota import amounts, queues, usage, waiting
+from autoscaler.admission.quota import amounts, queues, usage, wants
 from autoscaler.admission.quota.admitted import Admitted, is_leaving
 from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.ledger import Ledger
@@ -18,7 +18,8 @@ from autoscaler.admission.quota.queues import CohortKey, Flavor, Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.quota.strays import Strays
 from autoscaler.admission.quota.usage import Use
-from autoscaler.admission.quota.waiting import ClassKey, Place, Waiting, WaitingClass
+from autoscaler.admission.quota.waiting import Waiting, WaitingClass
+from autoscaler.admission.quota.wants import ClassKey, Place
 from autoscaler.admission.workload import Workload
 from autoscaler.api.resources import ClusterQueue, LocalQueue, ResourceFlavor
 from autoscaler.kube import objects, store
@@ -317,7 +318,7 @@ class Books:
     def _seat_of(self, workload: Workload) -> Seat:
         parent = self.parent_of(workload)
         claim = usage.granted(workload, workload.claim) if workload.claim is not None else None
-        return Seat(waiting.key_of(workload, parent), waiting.place_of(workload, parent), claim)
+        return Seat(wants.key_of(workload, parent), wants.place_of(workload, parent), claim)
 
     def _set_seat(self, uid: str, new: Seat | None) -> None:
         old = self._seats.get(uid)

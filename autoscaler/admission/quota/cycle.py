@@ -15,7 +15,7 @@ from autoscaler.admission.quota.nomination import Nomination
 from autoscaler.admission.quota.queues import CohortKey, Queue
 from autoscaler.admission.quota.refusals import Refusal
 from autoscaler.admission.quota.trial import Trial
-from autoscaler.admission.quota.waiting import Place
+from autoscaler.admission.quota.wants import Place
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import Write
 
@@ -95,12 +95,12 @@ class _Cycle:
     def gather(self) -> None:
         """Take the heads of all queues, those aside whose refusal still holds. Who has a claim waits in no line."""
         for name in self._books.waiting.queues():
-            queue = self._books.queues.get(name or "")
-            classes = self._books.waiting.classes(name)
+            queue, line = self._books.queues.get(name or ""), self._books.waiting.line(name)
             if queue is not None and queue.is_strict:
-                self._start(Strict(found for found in classes if not found.key.claimant))
-                classes = [found for found in classes if found.key.claimant]
-            self._start(BestEffort(classes))
+                self._start(Strict(line))
+                self._start(BestEffort(line.claimants()))
+            else:
+                self._start(BestEffort(line.fresh(self._books.epoch(name))))
 
     def admit(self) -> None:
         """Admit the best that fits, again and again, and let those displace others who may."""
@@ -136,7 +136,8 @@ class _Cycle:
         candidate.turn = -1
         self.refused.append(refused)
         if head.is_first and (queue is None or queue.cohort not in self._trial.touched):
-            head.found.remember(self._books.epoch(head.found.queue), refused.refusal)
+            name = head.found.queue
+            self._books.waiting.line(name).refuse(head.found, self._books.epoch(name), refused.refusal)
         self._look_at(candidate.line, candidate.line.refused(head, refused.refusal))
 
     def _defer(self, candidate: _Candidate, queue: Queue) -> None:

@@ -4,13 +4,15 @@ BestEffortFIFO: the first of each class of equal shape, so that smaller ones may
 a Workload that lacks room blocks those behind it, a slice that does blocks nobody.
 """
 
+import bisect
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.waiting import Place, WaitingClass
+from autoscaler.admission.quota.waiting import QueueLine, WaitingClass
+from autoscaler.admission.quota.wants import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,14 @@ class BestEffort:
 
 
 class Strict:
-    """One at a time, in order."""
+    """One at a time, in order. Who has a claim is not among them."""
 
-    def __init__(self, classes: Iterable[WaitingClass]) -> None:
-        self._heap = [(found.members[0], 0, found) for found in classes]
-        heapq.heapify(self._heap)
+    def __init__(self, line: QueueLine) -> None:
+        self._line = line
+        self._at = 0
+        """How many of the line's heads were looked at."""
+        self._next: list[tuple[Place, int, WaitingClass]] = []
+        """Those behind heads that were granted what they want."""
         self._blocked_by: Place | None = None
 
     def start(self) -> Iterator[Head]:
@@ -81,23 +86,37 @@ class Strict:
     def granted(self, head: Head) -> Iterator[Head]:
         following = head.next()
         if following is not None:
-            heapq.heappush(self._heap, (following.place, following.index, following.found))
+            heapq.heappush(self._next, (following.place, following.index, following.found))
         return self._following()
 
     def refused(self, head: Head, refusal: Refusal) -> Iterator[Head]:
         if refusal.lacks_room and not head.place.is_slice and self._blocked_by is None:
             self._blocked_by = head.place
+            older_slices = Place(head.place.lowered_priority, is_slice=True, created_at=float("-inf"), uid="")
+            self._at = max(self._at, bisect.bisect_left(self._line.heads, older_slices))
         return self._following()
 
     def _following(self) -> Iterator[Head]:
-        while self._heap:
-            place, index, found = heapq.heappop(self._heap)
-            if self._blocked_by is None or _may_pass(place, self._blocked_by):
-                yield Head(found, index)
+        while (head := self._pop()) is not None:
+            if self._blocked_by is None or may_pass(head.place, self._blocked_by):
+                if not head.found.key.claimant:
+                    yield head
+                    return
+            elif not self._next:
                 return
 
+    def _pop(self) -> Head | None:
+        heads = self._line.heads
+        if self._next and (self._at >= len(heads) or self._next[0][0] < heads[self._at]):
+            _, index, found = heapq.heappop(self._next)
+            return Head(found, index)
+        if self._at >= len(heads):
+            return None
+        self._at += 1
+        return Head(self._line.class_of(heads[self._at - 1]), 0)
 
-def _may_pass(place: Place, blocked: Place) -> bool:
+
+def may_pass(place: Place, blocked: Place) -> bool:
     """Tell whether one may be looked at though a Workload before it is blocked: only an older slice of its priority."""
     same_priority = place.lowered_priority == blocked.lowered_priority
     return place.is_slice and same_priority and (place.created_at, place.uid) < (blocked.created_at, blocked.uid)

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from autoscaler.admission.quota import flavors, waiting
+from autoscaler.admission.quota import flavors
+from autoscaler.admission.quota import wants as asked
 from autoscaler.admission.quota.amounts import Amounts
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.flavors import Assigned
 from autoscaler.admission.quota.ledger import Ledger
 from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.waiting import WaitingClass, Want
+from autoscaler.admission.quota.waiting import WaitingClass
+from autoscaler.admission.quota.wants import Want
 from autoscaler.admission.workload import Admission, Workload
 
 
@@ -73,7 +75,7 @@ def choose(  # what it is chosen for, and from what
 
 def wants(books: Books, workload: Workload, siblings: Siblings) -> Iterator[Want]:
     """Return what one is nominated with; slices of a pod set without flavors keep to what one of them got."""
-    for want in waiting.wants(workload, books.parent_of(workload)):
+    for want in asked.wants(workload, books.parent_of(workload)):
         if workload.is_slice and not want.flavors:
             name = want.pod_set.name
             chosen = siblings.get((workload.parent_uid or "", name)) or books.sibling_flavors(workload, name)

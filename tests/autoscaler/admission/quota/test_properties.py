@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from autoscaler.admission.quota import cycle, nomination, recomputing
 from autoscaler.admission.quota.admitted import is_leaving
 from autoscaler.admission.quota.books import Books
-from autoscaler.admission.quota.heads import _may_pass
+from autoscaler.admission.quota.heads import may_pass
 from autoscaler.admission.quota.nomination import Nomination
-from autoscaler.admission.quota.waiting import Place, WaitingClass
+from autoscaler.admission.quota.waiting import WaitingClass
+from autoscaler.admission.quota.wants import Place
 from autoscaler.admission.workload import Admission, Workload
 from autoscaler.admission.writes import Step
 from tests.autoscaler.admission import builders
@@ -245,10 +246,10 @@ def allowed(books: Books, ledger: Any, queue: str, admitted: list[str]) -> list[
     """Return those of a queue that fit and whom nobody blocks."""
     fitting: list[tuple[bool, Place, Nomination]] = []
     blocked: Place | None = None
-    for place in books.waiting.first(queue):
-        if place.uid in admitted or (blocked is not None and not _may_pass(place, blocked)):
+    for place in books.waiting.line(queue).first():
+        if place.uid in admitted or (blocked is not None and not may_pass(place, blocked)):
             continue
-        found = nomination.nominate(books, ledger, class_of(books, queue, place), place.uid, siblings={})
+        found = nomination.nominate(books, ledger, class_of(books, place), place.uid, siblings={})
         if isinstance(found, Nomination):
             fitting.append((found.borrows, place, found))
             if books.queues[queue].is_strict:
@@ -258,8 +259,8 @@ def allowed(books: Books, ledger: Any, queue: str, admitted: list[str]) -> list[
     return fitting
 
 
-def class_of(books: Books, queue: str, place: Place) -> WaitingClass:
-    return next(each for each in books.waiting.classes(queue) if place in each.members)
+def class_of(books: Books, place: Place) -> WaitingClass:
+    return next(each for each in books.waiting._classes.values() if place in each.members)
 
 
 @given(POLICIES, POLICIES, HISTORIES)
