@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.admission.quota import recomputing
+from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.books import Books
 from tests.autoscaler.admission import builders
-from tests.autoscaler.admission.builders import NOW, admission
+from tests.autoscaler.admission.builders import NOW, admission, cluster_queue, local_queue, pod, slice_of, workload
 
 COUNTS = st.integers(0, 3)
 QUEUES = st.sampled_from(["team", "other"])
@@ -89,3 +91,82 @@ def test_the_books_say_what_reading_everything_afresh_gives(history: list[tuple[
     late = Books(tables)  # one that is made later knows what was there before
     late.wake(now)
     assert recomputing.read(late) == recomputing.read(books)
+
+
+def used(*stored: Any) -> dict[str, int]:
+    """Return the cpu that is used, by queue."""
+    books = Books(builders.usual(*stored))
+    return {queue: sum(total.values()) // 1000 for queue, total in books.usage.items()}
+
+
+def test_a_workload_uses_what_it_was_granted_but_no_more_than_it_wants() -> None:
+    assert used(workload("a", count=3, granted=2)) == {"team": 2}
+    assert used(workload("a", count=2, granted=3)) == {"team": 2}
+    assert used(workload("a", count=2)) == {}
+
+
+@pytest.mark.parametrize("given", [{"evicted": True}, {"finished": True}, {"deleted": True}, {"active": False}])
+def test_usage_is_kept_until_admission_is_cleared(given: dict[str, Any]) -> None:
+    assert used(workload("a", granted=1, **given)) == {"team": 1}
+
+
+@pytest.mark.accept("E8", part="usage: granted, and slices that are not folded yet")
+def test_an_admitted_slice_counts_until_it_is_folded() -> None:
+    grown, part = workload("a", count=3, granted=1), slice_of("a", 0, granted=1)
+    assert used(grown, part) == {"team": 2}
+    assert used(workload("a", count=3, granted=2, status={"foldedSlices": ["u-a-main-0"]}), part) == {"team": 2}
+    assert used(grown, slice_of("a", 0)) == {"team": 1}
+
+
+@pytest.mark.accept("E14", part="slices of an evicted parent grant nothing")
+@pytest.mark.parametrize("given", [{"evicted": True}, {"finished": True}])
+def test_slices_of_a_parent_that_gives_its_quota_back_count_nothing(given: dict[str, Any]) -> None:
+    assert used(workload("a", count=3, granted=1, **given), slice_of("a", 0, granted=1)) == {"team": 1}
+
+
+def test_slices_of_a_parent_without_quota_or_of_another_uid_count_nothing() -> None:
+    assert used(workload("a", count=3), slice_of("a", 0, granted=1)) == {}
+    assert used(slice_of("a", 0, granted=1)) == {}
+    assert used(workload("a", granted=1), slice_of("a", 0, granted=1, parent_uid="u-before")) == {"team": 1}
+
+
+@pytest.mark.accept("E14", part="pods that are done count nothing, terminating ones do")
+def test_open_pods_whose_job_has_no_workload_count() -> None:
+    assert used(pod(cpu=2, deleted=True)) == {"team": 2}
+    assert used(pod(cpu=2, queue="other", flavors="cpu=spot,memory=spot")) == {"other": 2}
+    done: list[dict[str, Any]] = [{"gated": True}, {"phase": "Succeeded"}, {"phase": "Failed"}]
+    for each in done:
+        assert used(pod(cpu=2, **each)) == {}
+
+
+def test_pods_whose_job_has_a_workload_do_not_count_but_a_slice_is_none() -> None:
+    assert used(pod(cpu=2), workload("a")) == {}
+    assert used(pod(cpu=2), workload("b", job_uid="u-job-a")) == {}
+    assert used(pod(cpu=2), slice_of("a", 0)) == {"team": 2}
+
+
+def test_admitted_workloads_are_counted_by_queue_and_door() -> None:
+    books = Books(builders.usual(workload("a", granted=1), workload("b", granted=1, evicted=True), workload("c")))
+    door = local_queue().meta.key
+    assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (2, 2)
+    books.wake(NOW)
+    assert (len(books.waiting.line("team")), books.waiting.at_door(door)) == (1, 1)
+
+
+def test_what_a_queue_lends_follows_its_quota_and_its_cohort() -> None:
+    tables = builders.tables(cluster_queue("a", cohort="all"), cluster_queue("b", cohort="all"))
+    tables.workloads.seen(workload("w", count=3, granted=3, cluster_queue="a"))
+    books, key = Books(tables), FlavorResource("spot", "cpu")
+
+    def free(name: str) -> int:
+        return books.ledger.free(books.queues[name], key) // 1000
+
+    assert (free("a"), free("b")) == (17, 17)
+    tables.cluster_queues.seen(cluster_queue("a", cohort="all", flavors={"spot": {"cpu": 4}}, rv=2))
+    assert (free("a"), free("b")) == (11, 11)
+    tables.cluster_queues.seen(cluster_queue("a", cohort="other", flavors={"spot": {"cpu": 4}}, rv=3))
+    assert (free("a"), free("b")) == (1, 10)
+    tables.cluster_queues.gone(cluster_queue("a", rv=4).meta)
+    assert free("b") == 10
+    tables.cluster_queues.seen(cluster_queue("a", cohort="all", rv=5))
+    assert (free("a"), free("b")) == (17, 17)

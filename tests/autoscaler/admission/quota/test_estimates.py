@@ -1,0 +1,38 @@
+"""Where one stands in its queue, and about how long it will wait."""
+
+import pytest
+
+from autoscaler.admission.quota import admitted, estimates
+from autoscaler.admission.quota.books import Books
+from tests.autoscaler.admission.builders import NOW, usual, workload
+
+
+def outlooks(books: Books, **more: int) -> list[tuple[str, int, int | None]]:
+    found = estimates.first(books, "team", now=NOW, **more)
+    return [(each.workload.meta.key.name, each.position, each.wait_seconds) for each in found]
+
+
+@pytest.mark.accept("E17", part="position and estimate are found")
+def test_the_kth_waits_k_times_as_long_as_one_admission_took_lately() -> None:
+    ran = [workload("x", granted=1, admitted_ago=60), workload("y", granted=1, admitted_ago=20)]
+    books = Books(usual(*ran, workload("b", cpu=2, age=1), workload("a", cpu=1, age=2), workload("c", priority=1)))
+    books.wake(NOW)
+    assert outlooks(books) == [("c", 1, 30), ("a", 2, 60), ("b", 3, 90)]
+    assert outlooks(books, most=1) == [("c", 1, 30)]
+
+
+def test_nothing_is_said_of_the_wait_where_little_was_admitted() -> None:
+    books = Books(usual(workload("x", granted=1), workload("a")))
+    books.wake(NOW)
+    assert outlooks(books) == [("a", 1, None)]
+
+
+def test_only_the_first_are_told_and_only_the_last_admissions_are_remembered() -> None:
+    made = usual(*(workload(f"w{each}", granted=1, admitted_ago=each) for each in range(100)))
+    for each in range(30):
+        made.workloads.seen(workload(f"a{each}"))
+    books = Books(made)
+    books.wake(NOW)
+    assert len(outlooks(books)) == estimates.SHOWN
+    recent = books.admitted.recent("team")
+    assert (len(recent), recent[0]) == (admitted.RECENT_MAX, NOW - admitted.RECENT_MAX + 1)
