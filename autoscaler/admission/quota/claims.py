@@ -12,7 +12,7 @@ from autoscaler.admission.quota.preemption import Displacement
 from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.quota.trial import Trial
-from autoscaler.admission.quota.wants import Want
+from autoscaler.admission.quota.waiting import Want
 from autoscaler.admission.workload import Admission, Assignment, Workload
 
 

@@ -15,7 +15,7 @@ from autoscaler.admission.quota.nomination import Nomination
 from autoscaler.admission.quota.queues import CohortKey, Queue
 from autoscaler.admission.quota.refusals import Refusal
 from autoscaler.admission.quota.trial import Trial
-from autoscaler.admission.quota.wants import Place
+from autoscaler.admission.quota.waiting import Place
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import Write
 

@@ -36,7 +36,7 @@ def first(books: Books, queue: str, *, now: float, most: int = SHOWN) -> list[Ou
             position=position,
             wait_seconds=math.ceil(position * interval) if interval is not None else None,
         )
-        for position, place in enumerate(books.waiting.line(queue).first(most), start=1)
+        for position, place in enumerate(books.waiting.first(queue, most), start=1)
     ]
 
 

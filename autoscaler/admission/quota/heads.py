@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.waiting import QueueLine, WaitingClass
-from autoscaler.admission.quota.wants import Place
+from autoscaler.admission.quota.waiting import Place, QueueLine, WaitingClass
 
 
 @dataclass(frozen=True, slots=True)

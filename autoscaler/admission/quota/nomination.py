@@ -5,16 +5,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from autoscaler.admission.quota import flavors
-from autoscaler.admission.quota import wants as asked
+from autoscaler.admission.quota import flavors, waiting
 from autoscaler.admission.quota.amounts import Amounts
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.flavors import Assigned
 from autoscaler.admission.quota.ledger import Ledger
 from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.waiting import WaitingClass
-from autoscaler.admission.quota.wants import Want
+from autoscaler.admission.quota.waiting import WaitingClass, Want
 from autoscaler.admission.workload import Admission, Workload
 
 
@@ -48,7 +46,7 @@ def nominate(
     books: Books, ledger: Ledger, found: WaitingClass, uid: str, *, siblings: Siblings
 ) -> Nomination | Refusal:
     """Find room for one who waits, in what the ledger has left besides its own claim, or say what is missing."""
-    refusal = books.door_refusal(found)
+    refusal = books.config.refusal(found)
     if refusal is not None:
         return refusal
     workload, queue = books.workload(uid), books.queues[found.queue or ""]
@@ -66,7 +64,7 @@ def choose(  # what it is chosen for, and from what
     books: Books, ledger: Ledger, workload: Workload, queue: Queue, *, want: Iterable[Want], tried: Iterable[str]
 ) -> Nomination | Refusal:
     """Choose flavors in which a ledger has room."""
-    assigned = flavors.assign(want, queue=queue, flavors=books.flavors, ledger=ledger, tried=tried)
+    assigned = flavors.assign(want, queue=queue, flavors=books.config.flavors, ledger=ledger, tried=tried)
     if isinstance(assigned, Refusal):
         return assigned
     borrows = ledger.borrows(queue, assigned.amounts)
@@ -75,10 +73,10 @@ def choose(  # what it is chosen for, and from what
 
 def wants(books: Books, workload: Workload, siblings: Siblings) -> Iterator[Want]:
     """Return what one is nominated with; slices of a pod set without flavors keep to what one of them got."""
-    for want in asked.wants(workload, books.parent_of(workload)):
+    for want in waiting.wants(workload, books.families.parent_of(workload)):
         if workload.is_slice and not want.flavors:
             name = want.pod_set.name
-            chosen = siblings.get((workload.parent_uid or "", name)) or books.sibling_flavors(workload, name)
+            chosen = siblings.get((workload.parent_uid or "", name)) or books.families.sibling_flavors(workload, name)
             yield msgspec.structs.replace(want, flavors=chosen)
         else:
             yield want

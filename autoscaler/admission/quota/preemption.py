@@ -17,7 +17,7 @@ from autoscaler.admission.quota.ledger import Ledger
 from autoscaler.admission.quota.nomination import Nomination, Siblings
 from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.wants import Want
+from autoscaler.admission.quota.waiting import Want
 from autoscaler.admission.workload import Workload
 from autoscaler.api.resources.queues import Preempt, Reclaim
 
@@ -142,7 +142,7 @@ def _without_leaving(situation: Situation, workload: Workload, queue: Queue) -> 
     claim = books.claim_of(workload.meta.uid)
     if claim is not None:
         ledger.add(claim.queue, claim.amounts, -1)
-    leaving = {uid for member in books.members(queue.cohort) for uid in books.admitted.leaving(member.name)}
+    leaving = {uid for member in books.config.members(queue.cohort) for uid in books.admitted.leaving(member.name)}
     for uid in leaving.union(situation.evicting):
         for use in books.family_uses(uid):
             ledger.add(use.queue, use.amounts, -1)
@@ -155,7 +155,7 @@ def _own(books: Books, workload: Workload, queue: Queue) -> Iterator[Standing]:
 
 
 def _others(books: Books, workload: Workload, queue: Queue) -> Iterator[Standing]:
-    for member in books.members(queue.cohort) if queue.reclaim is not Reclaim.NEVER else ():
+    for member in books.config.members(queue.cohort) if queue.reclaim is not Reclaim.NEVER else ():
         if member.name == queue.name:
             continue
         if queue.reclaim is Reclaim.ANY:
@@ -165,7 +165,7 @@ def _others(books: Books, workload: Workload, queue: Queue) -> Iterator[Standing
 
 
 def _lower(books: Books, workload: Workload, queue: str) -> Iterator[Standing]:
-    priority = books.priority_of(workload)
+    priority = books.families.priority_of(workload)
     return (each for each in _strangers(books, workload, queue) if each.priority < priority)
 
 

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from autoscaler.admission.quota import usage, wants
+from autoscaler.admission.quota import usage, waiting
 from autoscaler.admission.quota.admitted import is_leaving
 from autoscaler.admission.quota.amounts import FlavorResource
-from autoscaler.admission.quota.books import Books, Tables
+from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.configuration import Tables
 from autoscaler.admission.quota.usage import Use
-from autoscaler.admission.quota.wants import Place
+from autoscaler.admission.quota.waiting import Place
 from autoscaler.admission.workload import Workload
 from autoscaler.kube import objects
 
@@ -45,7 +46,7 @@ def read(books: Books) -> Recomputed:
     return Recomputed(
         usage=books.usage,
         taken={queue: dict(books.ledger.taken(queue)) for queue in books.ledger.queues_taken_from()},
-        pending={queue: books.waiting.line(queue).first() for queue in books.waiting.queues()},
+        pending={queue: books.waiting.first(queue) for queue in books.waiting.queues()},
         wake_at=books.wake_at,
     )
 
@@ -84,7 +85,7 @@ def _lines(tables: Tables, seated: list[Workload], every: dict[str, Workload]) -
         queue = door.resource.spec.cluster_queue if door is not None else None
         if parent is not None and parent.admission is not None:
             queue = parent.admission.cluster_queue
-        lines.setdefault(queue, []).append(wants.place_of(each, parent))
+        lines.setdefault(queue, []).append(waiting.place_of(each, parent))
     return {queue: sorted(places) for queue, places in lines.items()}
 
 

@@ -8,11 +8,47 @@ until something that could matter has changed; this is a cache and never changes
 import bisect
 import heapq
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
 
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.wants import ClassKey, Place
+from autoscaler.admission.workload import PodSet, Workload
 from autoscaler.kube import objects
+
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class Place(NamedTuple):
+    """A place in the order of a queue: priority, Workloads before slices, age, UID."""
+
+    lowered_priority: int
+    """The priority with its sign changed, so that smaller means sooner."""
+    is_slice: bool
+    created_at: float
+    uid: str
+
+
+class ClassKey(NamedTuple):
+    """What members of a class have in common."""
+
+    local_queue: objects.Key
+    cluster_queue: str
+    """The queue of a slice's parent; empty: that of the LocalQueue."""
+    parent: str
+    """The UID of a slice's parent; empty: Workloads."""
+    claimant: str
+    """The UID of one that has a claim: it is a class of its own; empty: members have none."""
+    shape: bytes
+
+
+class Want(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """So many pods that are alike, and the flavors that were already chosen for them."""
+
+    pod_set: PodSet
+    count: int
+    flavors: Mapping[str, str] = {}
 
 
 class WaitingClass:
@@ -63,6 +99,10 @@ class QueueLine:
     def class_of(self, head: Place) -> WaitingClass:
         """Return the class whose first member this is."""
         return self._classes[head.uid]
+
+    def classes(self) -> Collection[WaitingClass]:
+        """Return all classes."""
+        return self._classes.values()
 
     def claimants(self) -> Collection[WaitingClass]:
         """Return the classes of those that have a claim."""
@@ -176,6 +216,14 @@ class Waiting:
         found = self._lines.get(queue)
         return found if found is not None else QueueLine()
 
+    def classes(self, queue: str | None) -> Collection[WaitingClass]:
+        """Return the classes that wait for a ClusterQueue."""
+        return self.line(queue).classes()
+
+    def first(self, queue: str | None, most: int | None = None) -> list[Place]:
+        """Return those who wait for a ClusterQueue, in order."""
+        return self.line(queue).first(most)
+
     def at_door(self, local_queue: objects.Key) -> int:
         """Count those who wait in a LocalQueue."""
         return sum(map(len, self._doors.get(local_queue, {}).values()))
@@ -183,3 +231,40 @@ class Waiting:
     def _forget_empty(self, queue: str | None) -> None:
         if not self._lines[queue].heads:
             del self._lines[queue]
+
+
+def place_of(workload: Workload, parent: Workload | None) -> Place:
+    """Return one's place in the order; a slice has the priority of its parent."""
+    priority = workload.priority if parent is None else parent.priority
+    return Place(-priority, parent is not None, workload.queued_at, workload.meta.uid)
+
+
+def wants(workload: Workload, parent: Workload | None) -> tuple[Want, ...]:
+    """Return what one is nominated with.
+
+    A Workload comes back with no more than it was first admitted with; a slice is locked to its parent's flavors.
+    """
+    if parent is not None:
+        return tuple(_of_slice(each, parent) for each in workload.pod_sets)
+    first = workload.first_admitted
+    return tuple(
+        Want(pod_set=each, count=min(each.count, first.get(each.name, 0)) if first else each.count)
+        for each in workload.pod_sets
+    )
+
+
+def key_of(workload: Workload, parent: Workload | None) -> ClassKey:
+    """Return the class that one waits in."""
+    tried = workload.requeue.flavors_tried if workload.requeue is not None else ()
+    return ClassKey(
+        local_queue=objects.Key(workload.meta.key.namespace, workload.queue),
+        cluster_queue=parent.admission.cluster_queue if parent is not None and parent.admission is not None else "",
+        parent=parent.meta.uid if parent is not None else "",
+        claimant=workload.meta.uid if workload.claim is not None else "",
+        shape=_ENCODER.encode((wants(workload, parent), tried)),
+    )
+
+
+def _of_slice(pod_set: PodSet, parent: Workload) -> Want:
+    granted = parent.admission.of(pod_set.name) if parent.admission is not None else None
+    return Want(pod_set=pod_set, count=pod_set.count, flavors=granted.flavors if granted is not None else {})

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from autoscaler.admission.quota.books import Tables
+from autoscaler.admission.quota.configuration import Tables
 from autoscaler.admission.writes import On, Verb, Write
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube.objects import Key

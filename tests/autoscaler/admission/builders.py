@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler import clock
 from autoscaler.admission import workload as workloads
-from autoscaler.admission.quota.books import Tables
+from autoscaler.admission.quota.configuration import Tables
 from autoscaler.admission.workload import Workload
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from autoscaler.admission.quota import cycle
-from autoscaler.admission.quota.books import Books, Tables
+from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.configuration import Tables
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.applying import Cluster
 from tests.autoscaler.admission.builders import (
@@ -64,7 +65,7 @@ class Play:
         self.cluster.change(name, {"status": {"admission": None, "conditions": []}})
 
     def reason(self, name: str) -> str:
-        (found,) = (each for each in self.books._workloads.values() if each.meta.key.name == name)
+        (found,) = (each for each in self.books.families._workloads.values() if each.meta.key.name == name)
         return found.conditions["Evicted"].reason
 
 
@@ -80,7 +81,7 @@ def test_first_the_claim_then_the_evictions_then_the_admission() -> None:
     play.clear("low")
     assert play.step() == ["admit high"]
     assert play.step() == []
-    (high,) = (each for each in play.books._workloads.values() if each.meta.key.name == "high")
+    (high,) = (each for each in play.books.families._workloads.values() if each.meta.key.name == "high")
     assert (high.claim, play.books.ledger.taken("team")) == (None, play.books.usage["team"])
 
 

@@ -11,8 +11,7 @@ from autoscaler.admission.quota.admitted import is_leaving
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.heads import may_pass
 from autoscaler.admission.quota.nomination import Nomination
-from autoscaler.admission.quota.waiting import WaitingClass
-from autoscaler.admission.quota.wants import Place
+from autoscaler.admission.quota.waiting import Place, WaitingClass
 from autoscaler.admission.workload import Admission, Workload
 from autoscaler.admission.writes import Step
 from tests.autoscaler.admission import builders
