@@ -31,7 +31,9 @@ def kept_message(kind: queued.Kind) -> str:
     )
 
 
-def _policy(kind: queued.Kind, is_at_rest: Callable[[Manifest], bool], at_rest: str) -> ValidatingPolicy:
+def policy(kind: queued.Kind, is_at_rest: Callable[[Manifest], bool], at_rest: str) -> ValidatingPolicy:
+    """Write the policy of a kind; a job at rest has no pods and gets none, in Python and in CEL."""
+
     def refusal(request: Request) -> str | None:
         old = request.old_object or {}
         before = queued.queue_of(old)
@@ -59,5 +61,5 @@ def _policy(kind: queued.Kind, is_at_rest: Callable[[Manifest], bool], at_rest: 
     )
 
 
-JOB: Final = _policy(queued.JOB, queued.is_at_rest, queued.at_rest("oldObject"))
-RAY_CLUSTER: Final = _policy(queued.RAY_CLUSTER, queued.is_suspended, queued.suspended("oldObject"))
+JOB: Final = policy(queued.JOB, queued.is_at_rest, queued.at_rest("oldObject"))
+RAY_CLUSTER: Final = policy(queued.RAY_CLUSTER, queued.is_suspended, queued.suspended("oldObject"))
