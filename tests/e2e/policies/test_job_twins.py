@@ -166,10 +166,14 @@ def test_ray_clusters_that_are_there_are_changed_and_refused_alike(
 
 
 def _rewritten(old: Object, sent: Object) -> Object:
-    """Write a Job as it is stored, but with the labels, owners, gates and suspension that are sent."""
+    """Write a Job as it is stored, but with the labels, owners, suspension and gates that are sent.
+
+    Where no gates are sent they are those of its author's manifest: the stored ones without ours.
+    """
     metadata = {**old["metadata"], "labels": {}, **sent["metadata"]}
-    pods = _without(old["spec"]["template"]["spec"], "schedulingGates")
-    gated = {**pods, **sent["spec"]["template"]["spec"], "containers": pods["containers"]}
+    pods = old["spec"]["template"]["spec"]
+    own = {"schedulingGates": [gate for gate in pods.get("schedulingGates", []) if gate != GATE]}
+    gated = {**pods, **own, **sent["spec"]["template"]["spec"], "containers": pods["containers"]}
     template = {**old["spec"]["template"], "spec": gated}
     spec = {**_without(old["spec"], "suspend"), **sent["spec"], "template": template}
     return {**old, "metadata": metadata, "spec": spec}

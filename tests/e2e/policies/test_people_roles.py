@@ -69,6 +69,7 @@ def test_editors_take_a_job_out_of_its_queue_and_change_nothing_else_of_its_work
         {"spec": {"podSets": []}},
         {"spec": {"active": True, "priority": 1}},
         {"metadata": {"labels": {"a": "b"}}},
+        {"metadata": {"annotations": {"a": "b"}}},
         {"metadata": {"finalizers": ["a.b/c"]}},
         {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]}},
     ]

@@ -65,8 +65,9 @@ def test_all_else_of_a_job_that_runs_is_free(policy: base.ValidatingPolicy) -> N
     ],
 )
 def test_a_suspended_job_that_has_pods_still_runs(status: Manifest, *, is_free: bool) -> None:
-    got = refusal(job_queue.JOB, job("q", suspend=True, status=status), job("other", suspend=True))
-    assert (got is None) == is_free
+    old, new = job("q", suspend=True, status=status), job("other", suspend=True)
+    assert (refusal(job_queue.JOB, old, new) is None) == is_free
+    assert refusal(job_queue.RAY_CLUSTER, old, new) is None, "a RayCluster's status has other fields"
 
 
 @POLICIES
