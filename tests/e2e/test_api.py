@@ -329,7 +329,11 @@ def test_explain_tells_what_a_field_is_for(api: Plane) -> None:
     assert "FIELD: idleTimeoutMinutes <integer>" in text
 
 
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda example: example.name)
+@pytest.mark.parametrize(
+    "example",
+    [*sorted(EXAMPLES.glob("*.yaml")), *(EXAMPLES / "elastic-jobs" / name for name in ("queues.yaml", "job.yaml"))],
+    ids=lambda example: example.name,
+)
 def test_every_example_is_accepted(api: Plane, example: Path) -> None:
     said = api.kubectl("apply", "--dry-run=server", "-f", "-", stdin=example.read_text(encoding="utf-8"))
     assert said.count("created (server dry run)") == len(said.splitlines()) >= 1

@@ -2,9 +2,11 @@
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.e2e import groups, rays, waiting
 from tools.local.api import Api
@@ -12,6 +14,7 @@ from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
 COMPONENTS = USUAL - {Component.MOTO, Component.FLEET} | {Component.KUBERAY}
+REPOSITORY = Path(__file__).parents[2]
 Object = dict[str, Any]
 GATE = "example.com/gate"
 HOLD = "example.com/hold"
@@ -298,3 +301,10 @@ def test_in_tree_autoscaling_adds_a_container_to_the_head(ray: Ray, options: Obj
     ray.settle("headgroup", 1)
     requests = {each["name"]: each["resources"].get("requests") for each in ray.head()["spec"]["containers"]}
     assert requests == {"ray": {"cpu": "250m", "memory": "256Mi"}, "autoscaler": want}
+
+
+def test_the_example_is_accepted(ray_plane: Plane) -> None:
+    example = yaml.safe_load((REPOSITORY / "examples" / "elastic-jobs" / "ray-cluster.yaml").read_text())
+    strictly = {"fieldValidation": "Strict", "dryRun": "All"}
+    answer = ray_plane.api.request("POST", f"{rays.API}/namespaces/default/rayclusters", example, query=strictly)
+    assert answer.ok, answer
