@@ -155,7 +155,7 @@ PANELS: Final = (
         title="Quota used",
         description="How much of its own quota a ClusterQueue uses, by flavor and resource. Above 100 % it borrows "
         "from its cohort.",
-        queries=((f"topk({_SHOWN}, {promql.QUOTA_USED})", _QUOTA),),
+        queries=((f"topk({_SHOWN}, {promql.QUOTA_USED} < Inf)", _QUOTA),),
         unit="percentunit",
     ),
     Panel(

@@ -10,9 +10,8 @@ OF_POOL: Final = "by (pool_namespace, pool)"
 OF_BUDGET: Final = "by (pool, scope, kind)"
 OF_QUEUE: Final = "by (cluster_queue)"
 OF_QUOTA: Final = "by (cluster_queue, flavor, resource)"
-QUOTA_USED: Final = (
-    f"max {OF_QUOTA} (sluice_admission_usage{{$of}}) / (max {OF_QUOTA} (sluice_admission_quota{{$of}}) > 0)"
-)
+QUOTA_USED: Final = f"max {OF_QUOTA} (sluice_admission_usage{{$of}}) / max {OF_QUOTA} (sluice_admission_quota{{$of}})"
+"""Without quota of its own it is infinite where a queue borrows, and no number where it uses nothing."""
 ADMITTED: Final = f"sum {OF_QUEUE} (increase(sluice_admission_admissions_total{{$of}}[1h]))"
 
 

@@ -72,7 +72,9 @@ def use(queue: str, resource: str, *, used: int, quota: int, flavor: str = "spot
         (waiting(seconds=1801, used=0), {"SluiceJobsWaitThoughQuotaIsFree"}),
         (waiting(seconds=1800, used=4), set()),
         (waiting(seconds=1801, used=5), set()),  # another resource is free, this one is not
-        (waiting(seconds=1801, used=0, quota=0), {"SluiceJobsWaitThoughQuotaIsFree"}),  # of no quota nothing is used
+        (waiting(seconds=1801, used=0, quota=0), {"SluiceJobsWaitThoughQuotaIsFree"}),  # memory is free all the same
+        # All that it uses is borrowed; so nothing is free.
+        ({**waiting(seconds=1801, used=4, quota=0), **use("art", "cpu", used=0, quota=9)}, set()),
         ({**waiting(seconds=1801, used=4), **PAUSED}, {"SluicePaused"}),
     ],
 )
