@@ -12,14 +12,15 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.admission import decide, executor, known, messages, takeover
+from autoscaler.admission import decide, executor, known, messages, reporting, takeover
 from autoscaler.admission.job_state import Memory, Policy, Stage
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books, cycle
 from autoscaler.admission.workload import WORKLOADS, decode
 from autoscaler.admission.writes import On, Step, Write
+from autoscaler.api import resources
 from autoscaler.control import plans
-from autoscaler.kube import kinds, objects, writer
+from autoscaler.kube import kinds, objects, store, writer
 
 log = structlog.get_logger()
 ROUNDS: Final = 100
@@ -53,22 +54,16 @@ class Controller:
         self._kinds = {each.resource.kind: each for each in job_kinds}
         tables = known.Tables.watched(context, self._kinds.values())
         self._known = known.Known(tables, self._kinds.values())
-        self._books = books.Books(
-            books.Tables(
-                workloads=tables.workloads,
-                cluster_queues=tables.cluster_queues,
-                local_queues=tables.local_queues,
-                flavors=tables.flavors,
-                namespaces=tables.namespaces,
-                pods=tables.pods,
-            )
-        )
+        self._books = books.Books(tables.of_quota)
         self._tables = tables
         self._executor = executor.Executor(
             context,
             {
                 On.WORKLOAD: writer.Target(resource=WORKLOADS, decode=decode, table=tables.workloads),
                 On.POD: writer.Target(resource=kinds.PODS, decode=objects.pod, table=tables.pods),
+                On.CLUSTER_QUEUE: _custom(resources.ClusterQueue, tables.cluster_queues),
+                On.LOCAL_QUEUE: _custom(resources.LocalQueue, tables.local_queues),
+                On.FLAVOR: _custom(resources.ResourceFlavor, tables.flavors),
             },
             {
                 name: (each, writer.Target(resource=each.resource, decode=each.decode, table=tables.jobs[name]))
@@ -76,6 +71,7 @@ class Controller:
             },
         )
         self._takeover = takeover.Takeover(context, tables)
+        self._reporter = reporting.Reporter(context, tables, self._books, self._known, self._kinds)
         self._running: set[str] = set()
         """UIDs of jobs that were seen to run since they were admitted."""
         self._alarms: list[tuple[float, str]] = []
@@ -86,6 +82,7 @@ class Controller:
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Bring jobs and quota up to date, round by round, until nothing changes any more."""
         del dirty  # what changed is noted by job, as it arrives
+        began = self._context.clock.monotonic()
         await self._takeover.catch_up()
         self._ring()
         wake_at = None
@@ -95,7 +92,8 @@ class Controller:
             wake_at = await self._admit()
             if self._known.changes == before and not self._known.dirty:
                 break
-        return clock.earliest((wake_at, self._alarms[0][0] if self._alarms else None))
+        told_at = await self._reporter.publish(self._carry_out, self._executor.due_at, self._tell, began=began)
+        return clock.earliest((wake_at, told_at, self._alarms[0][0] if self._alarms else None))
 
     # Jobs
 
@@ -148,6 +146,7 @@ class Controller:
     async def _admit(self) -> float | None:
         """Admit what fits now; return when time alone changes that."""
         plan = cycle.decide(self._books, now=self._context.clock.now(), most=ADMITTED_AT_ONCE)
+        self._reporter.note_plan(plan)
         outcomes = await self._carry_out("quota", plan.writes)
         for write in outcomes.done:
             stored = self._tables.workloads.get(write.key)
@@ -160,7 +159,9 @@ class Controller:
 
     async def _carry_out(self, about: str, writes: Sequence[Write]) -> executor.Outcomes:
         self._context.show(f"admission: {about}", _Plan(writes))
-        return await self._executor.carry_out(writes)
+        outcomes = await self._executor.carry_out(writes)
+        self._reporter.count(outcomes.done)
+        return outcomes
 
     def _again_at(self, write: Write) -> float:
         """Return when a write that was refused is tried again, on the wall clock."""
@@ -189,3 +190,7 @@ class Controller:
         resource: Any = self._kinds[job.kind].resource
         is_change = write.step in {Step.ADMIT, Step.EVICT, Step.RELEASE}
         self._context.tell(resource, job, event.reason, event.message, is_warning=event.is_warning, is_change=is_change)
+
+
+def _custom(kind: type[resources.Resource], table: store.Table[Any]) -> writer.Target[Any]:
+    return writer.Target(resource=kinds.custom(kind), decode=objects.custom(kind), table=table)

@@ -11,6 +11,7 @@ from autoscaler import control
 from autoscaler.admission import pod_index, priorities, workload
 from autoscaler.admission.job_state import JobState, Memory
 from autoscaler.admission.jobs import port
+from autoscaler.admission.quota import books
 from autoscaler.admission.workload import WORKLOADS, Workload
 from autoscaler.api import resources
 from autoscaler.api.resources.queues import ResourceFlavorSpec
@@ -53,6 +54,18 @@ class Tables:
             priority_classes=context.watch(kinds.PRIORITY_CLASSES, priorities.decode),
         )
 
+    @property
+    def of_quota(self) -> books.Tables:
+        """Those that quota is decided on."""
+        return books.Tables(
+            workloads=self.workloads,
+            cluster_queues=self.cluster_queues,
+            local_queues=self.local_queues,
+            flavors=self.flavors,
+            namespaces=self.namespaces,
+            pods=self.pods,
+        )
+
 
 class Known:
     """What is known of every job."""
@@ -82,6 +95,10 @@ class Known:
     def job(self, uid: str) -> port.Job | None:
         """Return a job by its UID."""
         return self._jobs.get(uid)
+
+    def workload(self, uid: str) -> Workload | None:
+        """Return the Workload of a job; None: it has none."""
+        return next((each for each in self._workloads.get(uid).values() if not each.is_slice), None)
 
     def state(self, uid: str, memory: Memory) -> JobState:
         """Return a job with everything that belongs to it."""

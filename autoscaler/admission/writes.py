@@ -18,6 +18,9 @@ class On(StrEnum):
     WORKLOAD = "workload"
     JOB = "job"
     POD = "pod"
+    CLUSTER_QUEUE = "clusterqueue"
+    LOCAL_QUEUE = "localqueue"
+    FLAVOR = "resourceflavor"
 
 
 class Verb(StrEnum):
@@ -46,6 +49,7 @@ class Step(StrEnum):
     CLAIM = "claim"
     EVICT = "evict"
     RELEASE = "release"
+    HOLD = "hold"
     TELL = "tell"
 
 

@@ -1,0 +1,80 @@
+"""What people see of admission: status of Workloads, queues and flavors, events, and metrics.
+
+Everything here is told after the decisions of a cycle were carried out, and bounded: `waiting_reports`, `queue_reports`
+and `notices` say how often. What is refused is tried again less and less often, as the executor does with all writes.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from autoscaler import clock, control
+from autoscaler.admission import gated_pods, known, measuring, notices, queue_reports, tally, waiting_reports
+from autoscaler.admission.executor import Outcomes
+from autoscaler.admission.jobs import port
+from autoscaler.admission.quota import books as quota
+from autoscaler.admission.quota.cycle import CyclePlan
+from autoscaler.admission.writes import On, Write
+
+CarryOut = Callable[[str, Sequence[Write]], Awaitable[Outcomes]]
+"""Carries out writes, which are shown under a name."""
+DueAt = Callable[[Write], float | None]
+"""Returns when a write that was refused is tried again, on the monotonic clock; None: now."""
+Tell = Callable[[str, Write], None]
+"""Records the event of a write about a job, by the job's UID."""
+
+
+class Reporter:
+    """Tells people how things stand."""
+
+    def __init__(
+        self,
+        context: control.ControllerContext,
+        tables: known.Tables,
+        books: quota.Books,
+        jobs: known.Known,
+        job_kinds: Mapping[str, port.ResizableJob],
+    ) -> None:
+        self._clock = context.clock
+        self._workloads = tables.workloads
+        read = tables.of_quota
+        self._waiting = waiting_reports.WaitingReports(context.clock, books, read)
+        self._queues = queue_reports.QueueReports(context.clock, books, read, tally.of(tables.workloads))
+        gated = gated_pods.of(tables.pods)
+        self._notices = notices.Notices(context, tables, job_kinds, gated)
+        self._measuring = measuring.Measuring(context.clock, books, self._queues, gated, jobs)
+        context.measure(self._measuring.gather)
+
+    def note_plan(self, plan: CyclePlan) -> None:
+        """Note who was looked at and not admitted."""
+        self._waiting.note_refused(each.workload for each in plan.refused)
+
+    def count(self, done: Iterable[Write]) -> None:
+        """Count what was done."""
+        self._measuring.count(done)
+
+    async def publish(self, carry_out: CarryOut, due_at: DueAt, tell: Tell, *, began: float) -> float | None:
+        """Say what changed in a cycle that began then; return when to say more, on the wall clock."""
+        planned = [*self._queues.due(), *self._waiting.due()]
+        left = {id(write): write for write in planned}
+        try:
+            outcomes = await carry_out("reports", planned)
+            for write in outcomes.done:
+                del left[id(write)]
+                self._tell(write, tell)
+        finally:
+            for write in left.values():
+                self._again(write, due_at(write) or 0.0)
+        self._notices.tell()
+        self._measuring.cycle_took(self._clock.monotonic() - began)
+        return self._wake_at()
+
+    def _again(self, write: Write, at: float) -> None:
+        (self._waiting if write.on is On.WORKLOAD else self._queues).note_not_done(write, at)
+
+    def _tell(self, write: Write, tell: Tell) -> None:
+        stored = self._workloads.get(write.key) if write.event is not None else None
+        if stored is not None:
+            tell(stored.job_uid, write)
+
+    def _wake_at(self) -> float | None:
+        at = clock.earliest((self._waiting.next_at, self._queues.next_at, self._notices.next_at))
+        return None if at is None else self._clock.now() + max(0.0, at - self._clock.monotonic())
