@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.admission import decide, executor, known, messages, reporting, takeover
+from autoscaler.admission import decide, executor, known, leaving, messages, reporting, takeover
 from autoscaler.admission.job_state import Memory, Policy, Stage
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books, cycle
@@ -72,6 +72,7 @@ class Controller:
         )
         self._takeover = takeover.Takeover(context, tables)
         self._reporter = reporting.Reporter(context, tables, self._books, self._known, self._kinds)
+        self._farewell = leaving.Farewell(context, self._kinds.values(), tables.pods)
         self._running: set[str] = set()
         """UIDs of jobs that were seen to run since they were admitted."""
         self._alarms: list[tuple[float, str]] = []
@@ -82,6 +83,8 @@ class Controller:
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Bring jobs and quota up to date, round by round, until nothing changes any more."""
         del dirty  # what changed is noted by job, as it arrives
+        if self._farewell.is_leaving:
+            return await self._farewell.carry_out()
         began = self._context.clock.monotonic()
         await self._takeover.catch_up()
         self._ring()
