@@ -2,22 +2,25 @@
 
 import contextlib
 from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from autoscaler import admission
+from autoscaler import admission, clock
 from autoscaler.api import controllers, keys, names, policies, resources
 from autoscaler.kube import kinds, port
 from autoscaler.runtime import process
-from autoscaler.simulation import kubelet, virtual_time
+from autoscaler.simulation import kubelet, pod_status, virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.store import Change, Key
+from autoscaler.simulation.cluster.writes import STATUS, Manner
 from autoscaler.simulation.kubelet import Kubelets, Run
 from autoscaler.simulation.scheduler import Scheduler
 from tests import builders
 from tests.scenarios import running
+from tests.scenarios.admission_audit import Audit
 
 Body = dict[str, Any]
 NAMESPACE = "default"
@@ -29,9 +32,11 @@ FLAVORS = kinds.custom(resources.ResourceFlavor)
 
 
 class World:
-    """A cluster with one flavor, room for all pods, and as many queues as a test makes."""
+    """A cluster with room for all pods, and as many queues as a test makes. All that happens in it is audited."""
 
-    def __init__(self, *, latency_seconds: float = 0.005, job_seconds: float | None = None) -> None:
+    def __init__(
+        self, *, latency_seconds: float = 0.005, job_seconds: float | None = None, is_audited: bool = True
+    ) -> None:
         chosen = policies.for_runtime(RUNTIME)
         self.cluster = SimulatedCluster(
             virtual_time.clock(), latency_seconds=latency_seconds, admission_policies=chosen
@@ -44,21 +49,33 @@ class World:
         """The most pods of each namespace that were bound to a node and not being deleted at once."""
         self.never_ready: set[str] = set()
         """Jobs whose pods never become ready."""
+        self.suspended: Counter[str] = Counter()
+        """How often each Job was suspended that was not."""
+        self.stop_seconds = 0.5
+        """How long a pod takes to end once it is deleted."""
         Scheduler(self.cluster)
-        Kubelets(self.cluster, script=self._run)
-        self.cluster.server.store.collection(kinds.PODS).listeners.append(self._count)
-        self.cluster.create(kinds.NODES, _node())
-        self.cluster.create(FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={}))
+        self.kubelets = Kubelets(self.cluster, script=self._run)
+        self.audit = Audit(self.cluster.server.store) if is_audited else None
+        if is_audited:
+            self.cluster.server.store.collection(kinds.PODS).listeners.append(self._count)
+        self.cluster.server.store.collection(kinds.JOBS).listeners.append(self._see_suspension)
+        self.add_node("node")
+        self.add_flavor("standard")
 
     # What a test makes
 
-    def add_queue(self, name: str = "team", cpu: int = 4, **spec: Any) -> None:
-        """Make a ClusterQueue with so many cpus, and a LocalQueue of the same name that leads to it."""
-        quota = [{"name": "cpu", "nominalQuota": cpu}]
+    def add_node(self, name: str) -> None:
+        """Make a node with room for all pods."""
+        self.cluster.create(kinds.NODES, _node(name))
+
+    def add_flavor(self, name: str, **spec: Any) -> None:
+        """Make a flavor; its nodes carry no label unless told otherwise."""
+        self.cluster.create(FLAVORS, builders.resource("ResourceFlavor", name=name, **{"nodeLabels": {}, **spec}))
+
+    def add_queue(self, name: str = "team", cpu: int | Mapping[str, int] = 4, **spec: Any) -> None:
+        """Make a ClusterQueue with so many cpus, also by flavor, and a LocalQueue of its name that leads to it."""
         limit = spec.pop("borrowing_limit", None)
-        if limit is not None:
-            quota[0]["borrowingLimit"] = limit
-        groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "standard", "resources": quota}]}]
+        groups = quota(cpu if isinstance(cpu, Mapping) else {"standard": cpu}, limit)
         self.cluster.create(CLUSTER_QUEUES, builders.resource("ClusterQueue", name=name, resourceGroups=groups, **spec))
         self.cluster.create(LOCAL_QUEUES, builders.resource("LocalQueue", name=name, clusterQueue=name))
 
@@ -83,6 +100,10 @@ class World:
         """Change how many pods a Job wants; only elastic Indexed Jobs may change completions along with it."""
         self.patch(kinds.JOBS, name, {"spec": {"parallelism": pods}})
 
+    def set_quota(self, name: str = "team", **cpu: int) -> None:
+        """Change a ClusterQueue's quota, by flavor."""
+        self.patch(CLUSTER_QUEUES, name, {"spec": {"resourceGroups": quota(cpu)}})
+
     def patch(self, resource: kinds.ResourceType, name: str, changes: Body) -> None:
         """Merge changes into an object, as a person."""
         namespace = NAMESPACE if resource.namespaced else None
@@ -92,6 +113,32 @@ class World:
         """Delete an object, as a person."""
         namespace = NAMESPACE if resource.namespaced else None
         self._send("DELETE", resource.path(name, namespace), {"propagationPolicy": policy})
+
+    def deactivate(self, job: str, *, active: bool = False) -> None:
+        """Take a Job out of its queue, or let it in again, as a person may."""
+        self.patch(WORKLOADS, self.workload(job)["metadata"]["name"], {"spec": {"active": active}})
+
+    def end(self, pod: Body, *, exit_code: int = 0) -> None:
+        """Let a pod's containers exit now."""
+        key = Key(NAMESPACE, pod["metadata"]["name"])
+        now = clock.to_rfc3339(self.cluster.server.clock.now())
+        manner = Manner(user=f"system:node:{pod['spec']['nodeName']}")
+        self.cluster.server.writes.update(
+            kinds.PODS,
+            key,
+            lambda body: pod_status.ended(body, now=now, exit_code=exit_code),
+            manner=manner,
+            subresource=STATUS,
+        )
+
+    def on_workload(self, made: Callable[[Body], object]) -> None:
+        """Call with each Workload or slice that is made from now on."""
+
+        def see(change: Change) -> None:
+            if change.before is None and change.after is not None:
+                made(change.after.object)
+
+        self.cluster.server.store.collection(WORKLOADS).listeners.append(see)
 
     # What a test sees
 
@@ -118,6 +165,15 @@ class World:
         """Return how many pods of a Job may run."""
         admitted = self.workload(job).get("status", {}).get("admission")
         return sum(each["count"] for each in admitted["podSetAssignments"]) if admitted else 0
+
+    def wanted(self, job: str = "job") -> int:
+        """Return how many pods of a Job its Workload asks for."""
+        return sum(each["count"] for each in self.workload(job)["spec"]["podSets"])
+
+    def used(self, queue: str = "team") -> int:
+        """Return how many cpus of a ClusterQueue are used, by what the objects say."""
+        assert self.audit is not None
+        return sum(count for share, count in self.audit.usage().items() if share.queue == queue)
 
     def condition(self, kind: str, job: str = "job") -> Body | None:
         conditions = self.workload(job).get("status", {}).get("conditions", [])
@@ -157,12 +213,16 @@ class World:
             return Run(start_seconds=1e9)
         if kubelet.RUN_FOR in (pod["metadata"].get("annotations") or {}):
             return kubelet.as_annotated(pod)
-        return Run(start_seconds=1.0, run_seconds=self.job_seconds)
+        return Run(start_seconds=1.0, run_seconds=self.job_seconds, stop_seconds=self.stop_seconds)
 
     def _count(self, change: Change) -> None:
         del change
         running_now = sum(_runs(each) for each in self.all(kinds.PODS))
         self.most_running[NAMESPACE] = max(self.most_running[NAMESPACE], running_now)
+
+    def _see_suspension(self, change: Change) -> None:
+        before, after = (each.object["spec"]["suspend"] if each else None for each in (change.before, change.after))
+        self.suspended[change.key.name] += before is False and after is True
 
     def _get(self, resource: kinds.ResourceType, name: str) -> Body:
         entry = self.cluster.server.store.find(resource, Key(NAMESPACE if resource.namespaced else "", name))
@@ -176,27 +236,42 @@ class World:
         port.required(self.cluster.server.handle(request, "admin"))
 
 
-def runtime(
+@contextlib.asynccontextmanager
+async def runtime(
     world: World,
     *,
     pod: str = "a",
     elastic: bool = True,
     timeout_minutes: float = 30.0,
     wrap: running.Wrap | None = None,
-) -> contextlib.AbstractAsyncContextManager[process.Process]:
-    """Run a replica that handles admission; at the end it stops."""
+) -> AsyncGenerator[process.Process, None]:
+    """Run a replica that handles admission; at the end it stops, and quota must have been kept at every moment."""
     options = replace(running.NOTHING_OUTSIDE, elastic_jobs=elastic, pods_ready_timeout_seconds=timeout_minutes * 60.0)
     registration = process.Registration(
         lease=names.CLUSTER_LEASE,
         lease_namespace=controllers.KUBE_SYSTEM,
         build=lambda context: admission.build(context, options),
     )
-    return running.replica(world.cluster, {"admission": registration}, pod=pod, wrap=wrap, user=RUNTIME.user)
+    async with running.replica(
+        world.cluster, {"admission": registration}, pod=pod, wrap=wrap, user=RUNTIME.user
+    ) as made:
+        yield made
+    if world.audit is not None:
+        world.audit.check()
 
 
-def _node() -> Body:
+def quota(cpu: Mapping[str, int], borrowing_limit: int | None = None) -> list[Body]:
+    """Write the resource groups of a ClusterQueue: so many cpus by flavor, in this order."""
+    more = {} if borrowing_limit is None else {"borrowingLimit": borrowing_limit}
+    flavors = [
+        {"name": name, "resources": [{"name": "cpu", "nominalQuota": amount, **more}]} for name, amount in cpu.items()
+    ]
+    return [{"coveredResources": ["cpu"], "flavors": flavors}]
+
+
+def _node(name: str) -> Body:
     room = {"cpu": "100000", "memory": "100000Gi", "pods": "100000"}
-    metadata = {"name": "node", "labels": {"kubernetes.io/hostname": "node"}}
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
     return {"metadata": metadata, "status": {"capacity": room, "allocatable": room}}
 
 
