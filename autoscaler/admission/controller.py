@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.admission import decide, executor, known, leaving, messages, reporting, takeover
+from autoscaler.admission import decide, executor, known, leaving, lifecycle, messages, reporting, takeover
 from autoscaler.admission.job_state import Memory, Policy, Stage
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books, cycle
@@ -150,13 +150,20 @@ class Controller:
         """Admit what fits now; return when time alone changes that."""
         plan = cycle.decide(self._books, now=self._context.clock.now(), most=ADMITTED_AT_ONCE)
         self._reporter.note_plan(plan)
-        outcomes = await self._carry_out("quota", plan.writes)
+        outcomes = await self._carry_out("quota", [write for write in plan.writes if self._is_current(write)])
         for write in outcomes.done:
             stored = self._tables.workloads.get(write.key)
             if stored is not None and not stored.is_slice:
                 self._tell(stored.job_uid, write)
         refused = (*outcomes.put_off, *(write for write, _ in outcomes.refused))
         return clock.earliest((plan.wake_at, *(self._again_at(write) for write in refused)))
+
+    def _is_current(self, write: Write) -> bool:
+        """Tell whether what is admitted is what its job wants now; if not, the Workload is brought up to date first."""
+        stored = self._tables.workloads.get(write.key)
+        if stored is None or stored.is_slice or write.step not in {Step.ADMIT, Step.CLAIM}:
+            return True
+        return lifecycle.is_as_wanted(self._known.state(stored.job_uid, Memory()))
 
     # What both need
 

@@ -30,6 +30,8 @@ class Eviction:
     message: str
     is_failure: bool = False
     """Its pods did not start: it is tried on other flavors, and later."""
+    is_for_growth: bool = False
+    """It waits for its whole new size, not for what it was first admitted with."""
 
 
 def due(state: JobState, now: float, policy: Policy) -> Eviction | None:
@@ -41,7 +43,8 @@ def due(state: JobState, now: float, policy: Policy) -> Eviction | None:
     if changed is not None:
         return changed
     if not policy.elastic and any(each.size > workload.admission.count(each.name) for each in job.pod_sets):
-        return Eviction(reason="Resized", message="the job has grown, and the feature gate elasticJobs is off")
+        message = "the job has grown, and the feature gate elasticJobs is off"
+        return Eviction(reason="Resized", message=message, is_for_growth=True)
     return _unstarted(state, workload, now, policy)
 
 
@@ -69,6 +72,8 @@ def evict(state: JobState, eviction: Eviction, now: float) -> Write:
     status: Manifest = {"conditions": workload_status.with_conditions(workload, (change,), now)}
     if eviction.is_failure:
         status["requeue"] = workload_status.requeue(_next_attempt(workload, workload.admission, now))
+    if eviction.is_for_growth:
+        status["firstAdmitted"] = None
     told = Event(reason="Evicted", message=f"the job is suspended: {eviction.message}", is_warning=True)
     return writes.patch_status(On.WORKLOAD, Step.EVICT, workload, status, eviction.message, event=told)
 

@@ -119,6 +119,14 @@ def spec_differs(workload: Workload, job: Job, priority: int) -> bool:
     return there != want or workload.queue != job.queue or workload.priority != priority
 
 
+def is_as_wanted(state: JobState) -> bool:
+    """Tell whether a Workload asks for what its job wants now, and the job can be queued."""
+    job, workload = state.wanted, state.workload
+    if job is None or workload is None or job.problem is not None:
+        return False
+    return not spec_differs(workload, job, state.priority)
+
+
 def _spec(job: Job, priority: int) -> Manifest:
     pod_sets = [manifests.pod_set(each, each.size) for each in job.pod_sets]
     return {"queueName": job.queue, "priority": priority, "podSets": pod_sets}

@@ -368,6 +368,34 @@ async def test_slices_of_an_evicted_job_grant_nothing() -> None:
         assert (world.used(), world.running(), world.gated()) == (0, 0, 0)
 
 
+# The feature gate
+
+
+@pytest.mark.accept("E12")
+@simulated
+async def test_without_the_feature_gate_growth_suspends_and_requeues() -> None:
+    world = World()
+    world.add_queue(cpu=4)
+    world.add_job(pods=3, completions=None)
+    async with runtime(world, elastic=False):
+        await asyncio.sleep(10)
+        world.resize("job", 2)  # a shrink is done in place
+        await asyncio.sleep(10)
+        assert (world.running(), world.granted(), world.suspended["job"]) == (2, 2, 0)
+        world.resize("job", 4)
+        await asyncio.sleep(20)
+        assert world.suspended["job"] == 1
+        assert (world.running(), world.granted()) == (4, 4)
+        assert "Evicted" in world.events("job")
+        world.resize("job", 5)
+        await asyncio.sleep(20)
+        assert (world.running(), world.granted()) == (0, 0)
+        assert world.slices() == []
+        world.resize("job", 3)
+        await asyncio.sleep(10)
+        assert world.running() == 3
+
+
 # Pods that do not start
 
 
