@@ -5,9 +5,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import planning, previewing, reacting, removing, simulating, starting, watching, working
+from tests.bench import admitting, planning, previewing, reacting, removing, simulating, starting, watching, working
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
+    "baseline": admitting.baseline,
+    "burst": admitting.burst,
     "day": simulating.day,
     "events": watching.events,
     "informer": watching.informer,

@@ -1,0 +1,298 @@
+"""Admission: how many waiting jobs get their quota a second, on the real API server, by a kind of job without pods.
+
+The loads are Kueue's own (`burst` and `baseline`), whose benchmark has no pods either. This process plays the jobs: one
+that was resumed runs for its time and is then said to have succeeded.
+"""
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from autoscaler.admission import workload
+from autoscaler.api import crds, resources
+from autoscaler.kube import kinds, port
+from tests import builders, toy_jobs
+from tests.bench import load, processes, results
+from tools.local.plane import REPOSITORY, Plane
+
+CLUSTER_QUEUES: Final = kinds.custom(resources.ClusterQueue)
+LOCAL_QUEUES: Final = kinds.custom(resources.LocalQueue)
+FLAVORS: Final = kinds.custom(resources.ResourceFlavor)
+BURST: Final = 5000
+COHORTS: Final = 5
+QUEUES_EACH: Final = 6
+WITHIN_SECONDS: Final = 900.0
+CLIENTS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """Jobs that arrive one after another."""
+
+    name: str
+    count: int
+    cpu: int
+    run_seconds: float
+    priority: int
+    every_seconds: float
+
+
+STREAMS: Final = (
+    Stream(name="small", count=350, cpu=1, run_seconds=0.2, priority=50, every_seconds=0.1),
+    Stream(name="medium", count=100, cpu=5, run_seconds=0.5, priority=100, every_seconds=0.5),
+    Stream(name="large", count=50, cpu=20, run_seconds=1.0, priority=200, every_seconds=1.2),
+)
+
+
+def burst(scale: float) -> None:
+    """5,000 jobs in one ClusterQueue with ample quota, made under Hold and released (bars: 200 a second, 0.5 GB)."""
+    count = max(10, int(BURST * scale))
+    with _plane() as plane, _runtime(plane) as process:
+        asyncio.run(_burst(plane, process, count))
+
+
+def baseline(scale: float) -> None:
+    """15,000 jobs over 30 ClusterQueues in 5 cohorts, as Kueue's baseline has them (bar: half of its 384 s)."""
+    with _plane() as plane, _runtime(plane) as process:
+        asyncio.run(_baseline(plane, process, scale))
+
+
+@dataclass
+class Jobs:
+    """The jobs of a load: when each was made and resumed; one that runs ends after its time."""
+
+    api: port.Api
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each runs; one that is not named runs on."""
+    made_at: dict[str, float] = field(default_factory=dict)
+    resumed_at: dict[str, float] = field(default_factory=dict)
+    finished: int = 0
+    suspensions: int = 0
+    """How often one was suspended that had run."""
+    _ends: list[tuple[float, str]] = field(default_factory=list)
+    _running: dict[str, int] = field(default_factory=dict)
+
+    async def follow(self) -> None:
+        """Watch the jobs; the server ends a watch now and then, as when a definition has just been made."""
+        path = toy_jobs.TOY_JOBS.collection("default")
+        while True:
+            with contextlib.suppress(port.KubeError):
+                await self._watch(path)
+
+    async def _watch(self, path: str) -> None:
+        await asyncio.sleep(0.1)
+        listed = msgspec.json.decode(port.required(await self.api.send(port.Request(method="GET", path=path))))
+        for job in listed["items"]:
+            self._see(job)
+        async for batch in self.api.watch(path, {"resourceVersion": listed["metadata"]["resourceVersion"]}):
+            for line in batch:
+                self._see(msgspec.json.decode(line)["object"])
+
+    async def end(self) -> None:
+        """Say of each job whose time is over that it has succeeded."""
+        while True:
+            now = time.monotonic()
+            over: list[str] = []
+            while self._ends and self._ends[0][0] <= now:
+                _, name = heapq.heappop(self._ends)
+                if name in self._running:
+                    del self._running[name]
+                    over.append(name)
+            await _all(self._succeed, over)
+            await asyncio.sleep(0.01)
+
+    def _see(self, job: dict[str, Any]) -> None:
+        name, is_suspended = job["metadata"]["name"], job["spec"].get("suspend", False)
+        if job.get("status", {}).get("phase"):
+            return
+        if is_suspended and name in self._running:
+            del self._running[name]
+            self.suspensions += 1
+        elif not is_suspended and name not in self._running:
+            self._running[name] = 1
+            now = time.monotonic()
+            self.resumed_at.setdefault(name, now)
+            if name in self.seconds:
+                heapq.heappush(self._ends, (now + self.seconds[name], name))
+
+    async def _succeed(self, name: str) -> None:
+        path = toy_jobs.TOY_JOBS.path(name, "default", "status")
+        body = msgspec.json.encode({"status": {"phase": "Succeeded"}})
+        request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH)
+        port.required(await self.api.send(request))
+        self.finished += 1
+
+
+async def _burst(plane: Plane, process: subprocess.Popen[bytes], count: int) -> None:
+    async with load.connected(plane.kubeconfig) as api, _followed(api) as jobs:
+        await _create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={}))
+        await _add_queue(api, "queue", cpu=10 * count, stopPolicy="Hold")
+        await _all(lambda number: _make(api, jobs, f"job-{number:05d}", "queue"), range(count))
+        await _until(lambda: _count_workloads(api, count))
+        cpu, started = processes.cpu_seconds(process.pid), time.monotonic()
+        await _patch(api, CLUSTER_QUEUES.path("queue"), {"spec": {"stopPolicy": "None"}})
+        await _until(lambda: _is(len(jobs.resumed_at) == count))
+        waits = sorted(at - started for at in jobs.resumed_at.values())
+        results.tell(
+            "burst",
+            jobs=count,
+            per_second=count / waits[-1],
+            p50_seconds=statistics.median(waits),
+            last_seconds=waits[-1],
+            cpu_seconds=processes.cpu_seconds(process.pid) - cpu,
+            runtime_mb=processes.resident_mb(process.pid),
+        )
+
+
+async def _baseline(plane: Plane, process: subprocess.Popen[bytes], scale: float) -> None:
+    async with load.connected(plane.kubeconfig) as api, _followed(api) as jobs:
+        await _create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={}))
+        queues = [f"cohort-{c}-queue-{q}" for c in range(COHORTS) for q in range(QUEUES_EACH)]
+        preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+        for name in queues:
+            cohort = name.rpartition("-queue-")[0]
+            await _add_queue(api, name, cpu=20, borrowing_limit=100, cohort=cohort, preemption=preemption)
+        for stream in STREAMS:
+            await _create(api, kinds.PRIORITY_CLASSES, _priority_class(stream))
+        total = sum(max(1, int(stream.count * scale)) for stream in STREAMS) * len(queues)
+        cpu, started = processes.cpu_seconds(process.pid), time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for name, stream in itertools.product(queues, STREAMS):
+                group.create_task(_stream(api, jobs, name, stream, max(1, int(stream.count * scale))))
+            await _until(lambda: _is(jobs.finished == total))
+        seconds = time.monotonic() - started
+        waits: defaultdict[str, list[float]] = defaultdict(list)
+        for name, at in jobs.resumed_at.items():
+            waits[name.rsplit("-", 2)[1]].append(at - jobs.made_at[name])
+        results.tell(
+            "baseline",
+            jobs=total,
+            queues=len(queues),
+            seconds=seconds,
+            per_second=total / seconds,
+            mean_wait_seconds={name: round(statistics.mean(each), 1) for name, each in sorted(waits.items())},
+            evictions=jobs.suspensions,
+            cpu_seconds=processes.cpu_seconds(process.pid) - cpu,
+            runtime_mb=processes.resident_mb(process.pid),
+        )
+
+
+async def _stream(api: port.Api, jobs: Jobs, queue: str, stream: Stream, count: int) -> None:
+    started = time.monotonic()
+    for number in range(count):
+        await asyncio.sleep(max(0.0, started + number * stream.every_seconds - time.monotonic()))
+        name = f"{queue}-{stream.name}-{number:03d}"
+        jobs.seconds[name] = stream.run_seconds
+        await _make(api, jobs, name, queue, cpu=stream.cpu, priority=stream.name)
+
+
+async def _make(api: port.Api, jobs: Jobs, name: str, queue: str, *, cpu: int = 1, priority: str = "") -> None:
+    body = toy_jobs.toy(name, queue=queue, cpu=cpu)
+    body["spec"]["suspend"] = True
+    if priority:
+        body["spec"]["template"]["spec"]["priorityClassName"] = priority
+    jobs.made_at[name] = time.monotonic()
+    await _create(api, toy_jobs.TOY_JOBS, body)
+
+
+async def _add_queue(api: port.Api, name: str, *, cpu: int, borrowing_limit: int | None = None, **spec: Any) -> None:
+    quota = {"name": "cpu", "nominalQuota": cpu}
+    if borrowing_limit is not None:
+        quota["borrowingLimit"] = borrowing_limit
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "standard", "resources": [quota]}]}]
+    await _create(api, CLUSTER_QUEUES, builders.resource("ClusterQueue", name=name, resourceGroups=groups, **spec))
+    await _create(api, LOCAL_QUEUES, builders.resource("LocalQueue", name=name, clusterQueue=name))
+
+
+def _priority_class(stream: Stream) -> dict[str, Any]:
+    return {"metadata": {"name": stream.name}, "value": stream.priority}
+
+
+@contextlib.asynccontextmanager
+async def _followed(api: port.Api) -> AsyncGenerator[Jobs, None]:
+    jobs = Jobs(api=api)
+    tasks = [asyncio.create_task(jobs.follow()), asyncio.create_task(jobs.end())]
+    try:
+        yield jobs
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def _plane() -> Iterator[Plane]:
+    with tempfile.TemporaryDirectory() as directory, load.store(Path(directory)) as plane:
+        for definition in (*crds.all_crds(), toy_jobs.DEFINITION):
+            plane.api.create(kinds.DEFINITIONS.collection(), dict(definition))
+        yield plane
+
+
+@contextlib.contextmanager
+def _runtime(plane: Plane) -> Iterator[subprocess.Popen[bytes]]:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        number = probe.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "tests.bench.toy_runtime", "--kubeconfig", str(plane.kubeconfig)),
+        *("--namespace", "default", "--identity", "bench", "--listen", f"127.0.0.1:{number}", "--log-level", "error"),
+    ]
+    process = subprocess.Popen(command, cwd=REPOSITORY)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+async def _create(api: port.Api, resource: kinds.ResourceType, body: dict[str, Any]) -> None:
+    namespace = "default" if resource.namespaced else None
+    request = port.Request(
+        method="POST", path=resource.collection(namespace), body=msgspec.json.encode(body), timeout_seconds=60
+    )
+    port.required(await api.send(request))
+
+
+async def _patch(api: port.Api, path: str, changes: dict[str, Any]) -> None:
+    request = port.Request(method="PATCH", path=path, body=msgspec.json.encode(changes), content_type=port.MERGE_PATCH)
+    port.required(await api.send(request))
+
+
+async def _count_workloads(api: port.Api, count: int) -> bool:
+    request = port.Request(method="GET", path=workload.WORKLOADS.collection(), query={"limit": "1"})
+    page = msgspec.json.decode(port.required(await api.send(request)))
+    there: int = len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
+    return there >= count
+
+
+async def _is(value: bool) -> bool:  # noqa: FBT001  # a condition
+    return value
+
+
+async def _all(do: Callable[[Any], Any], things: Any) -> None:
+    left = iter(things)
+
+    async def work() -> None:
+        for each in left:
+            await do(each)
+
+    await asyncio.gather(*(work() for _ in range(CLIENTS)))
+
+
+async def _until(holds: Callable[[], Any]) -> None:
+    async with asyncio.timeout(WITHIN_SECONDS):
+        while not await holds():  # noqa: ASYNC110  # asked of a server
+            await asyncio.sleep(0.05)
