@@ -104,8 +104,7 @@ def _suspended(job: Manifest, now: str) -> Manifest:
         job = _with(job, _SUSPENDED, "True", now)
         return {**job, "status": {name: value for name, value in job["status"].items() if name != "startTime"}}
     if not job["spec"]["suspend"] and said == "True":
-        job = _with(job, _RESUMED, "False", now)
-        return {**job, "status": {**job["status"], "startTime": now}}
+        return _with(job, _RESUMED, "False", now)
     return job
 
 

@@ -68,7 +68,6 @@ class _Jobs:
         """Look at what people change; a Job's status is written here alone."""
         if change.after is None:
             self._failures.pop(change.shown.uid, None)
-            self._orphaned.extend(self._pods.get(change.shown.uid, ()))
         elif change.before is None or _marks(change.before) != _marks(change.after):
             self._soon.add(change.key)
 
@@ -101,7 +100,7 @@ class _Jobs:
         elif "deletionTimestamp" not in job["metadata"]:
             self._remember(entry.uid, ended)
             self._manage(job, tally, present)
-        self._release(present if "deletionTimestamp" in job["metadata"] else ended)
+        self._release(ended)
         now = clock.to_rfc3339(self._server.clock.now())
         left = self._present(entry.uid)
         self._server.writes.update(
@@ -169,8 +168,7 @@ class _Jobs:
     def _is_orphan(self, pod: Entry | None) -> bool:
         if pod is None or not job_pods.is_tracked(pod.object):
             return False
-        uid = _job_uid(pod)
-        return uid is None or self._store.find_uid(uid) is None
+        return self._store.find_uid(_job_uid(pod) or "") is None
 
     def _release(self, chosen: Iterable[Manifest]) -> None:
         for pod in chosen:
