@@ -19,7 +19,7 @@ from autoscaler.admission.quota.queues import CohortKey, Flavor, Queue
 from autoscaler.admission.quota.refusals import Refusal
 from autoscaler.admission.quota.strays import Strays
 from autoscaler.admission.quota.usage import Use
-from autoscaler.admission.quota.waiting import ClassKey, Place, Waiting
+from autoscaler.admission.quota.waiting import ClassKey, Place, Waiting, WaitingClass
 from autoscaler.admission.workload import Workload
 from autoscaler.kube import objects
 
@@ -101,6 +101,15 @@ class Books:
         """Return what one who waits holds against all others; None: nothing."""
         seat = self._seats.get(uid)
         return seat.claim if seat is not None else None
+
+    def claims(self) -> list[tuple[Workload, Use]]:
+        """Return those who wait and have a claim, the best first, and what they claim."""
+        seats = sorted((self._seats[uid] for uid in self._claimants if uid in self._seats), key=lambda seat: seat.place)
+        return [(self.workload(seat.place.uid), seat.claim) for seat in seats if seat.claim is not None]
+
+    def class_of(self, uid: str) -> WaitingClass:
+        """Return the class of one who waits."""
+        return self.waiting.known(self._seats[uid].key)
 
     def claimants(self) -> list[Workload]:
         """Return all that have a claim, also if they do not wait any more."""

@@ -5,56 +5,60 @@ after a change of leader. Victims are evicted only once the books hold the claim
 want it any more, or cannot get it by displacing anybody.
 """
 
-import dataclasses
-
-from autoscaler.admission.quota import nomination, preemption
-from autoscaler.admission.quota.preemption import Displacement
+from autoscaler.admission.quota import amounts, nomination, preemption
+from autoscaler.admission.quota.amounts import FlavorResource
+from autoscaler.admission.quota.preemption import Displacement, Situation
 from autoscaler.admission.quota.queues import Queue
-from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.quota.trial import Trial
+from autoscaler.admission.quota.usage import Use
 from autoscaler.admission.quota.waiting import Want
-from autoscaler.admission.workload import Admission, Assignment, Workload
+from autoscaler.admission.workload import Assignment, Workload
+
+
+def settle(trial: Trial) -> None:
+    """Evict for each claim whom it needs, and drop those that cannot be had; the best comes first.
+
+    A claim counts only those before it, each with its victims gone: else two that could both be had would each seem to
+    be in the other's way.
+    """
+    books, ledger = trial.books, trial.ledger.copy()
+    claimed: dict[str, dict[FlavorResource, int]] = {}
+    claims = books.claims()
+    for _, use in claims:
+        ledger.add(use.queue, use.amounts, -1)
+    for workload, use in claims:
+        ledger.add(use.queue, use.amounts)
+        found = _displacement(trial, workload, use, trial.situation(ledger, claimed))
+        if found is None:
+            ledger.add(use.queue, use.amounts, -1)
+            trial.drop_claim(workload)
+        else:
+            amounts.add(claimed.setdefault(use.queue, {}), use.amounts)
+            for victim in found.victims:
+                trial.displace(victim, found.nomination)
 
 
 def drop_stale(trial: Trial) -> None:
     """Drop the claims of those who do not wait any more."""
     for workload in trial.books.claimants():
         if not trial.books.is_waiting(workload.meta.uid) and not workload.is_leaving:
-            trial.drop_claim(workload, None)
+            trial.drop_claim(workload)
 
 
-def displacement(trial: Trial, workload: Workload, queue: Queue, refusal: Refusal) -> Displacement | None:
-    """Find out how one that was refused could be helped by displacing others; None: it could not, or may not."""
-    claim = workload.claim
-    if refusal.reason is not Reason.NO_ROOM or (claim is None and not queue.preempts):
+def _displacement(trial: Trial, workload: Workload, use: Use, situation: Situation) -> Displacement | None:
+    """Find out whom one that has a claim must displace; None: it cannot be had, or is not wanted any more."""
+    found = trial.books.class_of(workload.meta.uid)
+    queue = trial.books.queues.get(use.queue)
+    if queue is None or trial.books.config.refusal(found) is not None or not _is_wanted(trial, workload, queue):
         return None
-    if claim is not None and not _is_wanted(trial, workload, claim, queue):
-        return None
-    return preemption.find(trial.situation(), workload, queue)
+    return preemption.find(situation, workload, queue) if found.queue == queue.name else None
 
 
-def pursue(
-    trial: Trial, workload: Workload, queue: Queue | None, *, refusal: Refusal, found: Displacement | None
-) -> Refusal:
-    """Claim, displace or give up; return why it waits meanwhile."""
-    if found is None:
-        if workload.claim is not None:
-            trial.drop_claim(workload, queue)
-        return refusal
-    if workload.claim is not None:
-        for victim in found.victims:
-            trial.displace(victim, found.nomination)
-    elif found.victims:
-        trial.claim(found.nomination)
-    else:
-        return refusal
-    return dataclasses.replace(refusal, reason=Reason.DISPLACING)
-
-
-def _is_wanted(trial: Trial, workload: Workload, claim: Admission, queue: Queue) -> bool:
+def _is_wanted(trial: Trial, workload: Workload, queue: Queue) -> bool:
     """Tell whether a claim is for what one is nominated with now."""
+    claim = workload.claim
     wanted = {each.pod_set.name: each for each in nomination.wants(trial.books, workload, trial.siblings) if each.count}
-    if claim.cluster_queue != queue.name or wanted.keys() != {each.name for each in claim.assignments}:
+    if claim is None or claim.cluster_queue != queue.name or wanted.keys() != {each.name for each in claim.assignments}:
         return False
     return all(_suits(each, wanted[each.name]) for each in claim.assignments)
 

@@ -4,6 +4,7 @@ Decided is only against what the books hold, never against what this plan, or an
 about to free. The caller calls again when all writes of a plan were answered and the books hold the answers.
 """
 
+import dataclasses
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from autoscaler.admission.quota import claims, nomination
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.heads import BestEffort, Head, Line, Strict
 from autoscaler.admission.quota.nomination import Nomination
+from autoscaler.admission.quota.preemption import Displacement
 from autoscaler.admission.quota.queues import CohortKey, Queue
-from autoscaler.admission.quota.refusals import Refusal
+from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.quota.trial import Trial
 from autoscaler.admission.quota.waiting import Place
 from autoscaler.admission.workload import Workload
@@ -47,6 +49,7 @@ def decide(books: Books, *, now: float, most: int) -> CyclePlan:
     trial = Trial(books, now=now, most=most)
     drain(trial)
     claims.drop_stale(trial)
+    claims.settle(trial)
     cycle = _Cycle(trial)
     cycle.gather()
     cycle.admit()
@@ -121,14 +124,24 @@ class _Cycle:
             self._grant(candidate, found)
 
     def _displace(self, candidate: _Candidate, refusal: Refusal) -> None:
+        """Let one that lacks room claim what it can have by displacing others, or wait on."""
         workload = self._books.workload(candidate.head.place.uid)
         queue = self._books.queues.get(candidate.head.found.queue or "")
-        found = claims.displacement(self._trial, workload, queue, refusal) if queue is not None else None
+        found = self._displacement(workload, queue, refusal)
         if found is not None and queue is not None and found.nomination.borrows and not candidate.borrows:
             self._defer(candidate, queue)
-        else:
-            told = claims.pursue(self._trial, workload, queue, refusal=refusal, found=found)
-            self._refuse(candidate, Refused(workload=workload, refusal=told), queue)
+            return
+        if found is not None:
+            self._trial.claim(found)
+        if found is not None or (workload.claim is not None and refusal.reason is Reason.NO_ROOM):
+            refusal = dataclasses.replace(refusal, reason=Reason.DISPLACING)
+        self._refuse(candidate, Refused(workload=workload, refusal=refusal), queue)
+
+    def _displacement(self, workload: Workload, queue: Queue | None, refusal: Refusal) -> Displacement | None:
+        if queue is None or not queue.preempts or workload.claim is not None or refusal.reason is not Reason.NO_ROOM:
+            return None
+        found = self._trial.find(workload, queue)
+        return found if found is not None and found.victims else None
 
     def _refuse(self, candidate: _Candidate, refused: Refused, queue: Queue | None) -> None:
         """Let one wait on. It is looked at again when something changed, or if writes of this plan may fail."""

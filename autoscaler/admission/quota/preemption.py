@@ -4,7 +4,7 @@ Nobody is displaced unless the whole set suffices, and nobody who is not needed 
 count as free, for their quota comes back without anybody being displaced; pods without a Workload are never displaced.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -42,7 +42,7 @@ class Situation:
     ledger: Ledger
     """What is taken now, claims included."""
     siblings: Siblings
-    evicting: Iterable[str]
+    evicting: Collection[str]
     """Workloads that this plan evicts: they are leaving too."""
     claimed: Mapping[str, Amounts]
     """What is claimed of each queue: nobody is displaced as a borrower for what is only claimed."""
@@ -50,9 +50,9 @@ class Situation:
 
 def find(situation: Situation, workload: Workload, queue: Queue) -> Displacement | None:
     """Find victims for one who waits; None: displacing others does not help."""
-    books, ledger = situation.books, _without_leaving(situation, workload, queue)
-    own = list(_own(books, workload, queue))
-    others = list(_others(books, workload, queue))
+    ledger = _without_leaving(situation, workload, queue)
+    own = list(_own(situation, workload, queue))
+    others = list(_others(situation, workload, queue))
     for want, tried in _choices(situation, workload, queue):
         for candidates, reclaims in ((sorted([*own, *others]), True), (own, False)):
             search = _Search(situation=situation, queue=queue, workload=workload, reclaims=reclaims)
@@ -149,30 +149,32 @@ def _without_leaving(situation: Situation, workload: Workload, queue: Queue) -> 
     return ledger
 
 
-def _own(books: Books, workload: Workload, queue: Queue) -> Iterator[Standing]:
+def _own(situation: Situation, workload: Workload, queue: Queue) -> Iterator[Standing]:
     if queue.within is Preempt.LOWER_PRIORITY:
-        yield from _lower(books, workload, queue.name)
+        yield from _lower(situation, workload, queue.name)
 
 
-def _others(books: Books, workload: Workload, queue: Queue) -> Iterator[Standing]:
-    for member in books.config.members(queue.cohort) if queue.reclaim is not Reclaim.NEVER else ():
+def _others(situation: Situation, workload: Workload, queue: Queue) -> Iterator[Standing]:
+    for member in situation.books.config.members(queue.cohort) if queue.reclaim is not Reclaim.NEVER else ():
         if member.name == queue.name:
             continue
         if queue.reclaim is Reclaim.ANY:
-            yield from _strangers(books, workload, member.name)
+            yield from _strangers(situation, workload, member.name)
         else:
-            yield from _lower(books, workload, member.name)
+            yield from _lower(situation, workload, member.name)
 
 
-def _lower(books: Books, workload: Workload, queue: str) -> Iterator[Standing]:
-    priority = books.families.priority_of(workload)
-    return (each for each in _strangers(books, workload, queue) if each.priority < priority)
+def _lower(situation: Situation, workload: Workload, queue: str) -> Iterator[Standing]:
+    priority = situation.books.families.priority_of(workload)
+    return (each for each in _strangers(situation, workload, queue) if each.priority < priority)
 
 
-def _strangers(books: Books, workload: Workload, queue: str) -> Iterator[Standing]:
-    """Return those who may be displaced, one's own family aside."""
-    standing = books.admitted.displaceable(queue)
-    return (each for each in standing if books.workload(each.uid).job_uid != workload.job_uid)
+def _strangers(situation: Situation, workload: Workload, queue: str) -> Iterator[Standing]:
+    """Return those who may be displaced: neither one's own family, nor those that are leaving already."""
+    books = situation.books
+    for each in books.admitted.displaceable(queue):
+        if each.uid not in situation.evicting and books.workload(each.uid).job_uid != workload.job_uid:
+            yield each
 
 
 def _choices(situation: Situation, workload: Workload, queue: Queue) -> Iterator[_Choice]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from autoscaler.admission.quota import amounts, grants
-from autoscaler.admission.quota.amounts import FlavorResource
+from autoscaler.admission.quota import amounts, grants, preemption
+from autoscaler.admission.quota.amounts import Amounts, FlavorResource
 from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.ledger import Ledger
 from autoscaler.admission.quota.nomination import Nomination
-from autoscaler.admission.quota.preemption import Situation
+from autoscaler.admission.quota.preemption import Displacement, Situation
 from autoscaler.admission.quota.queues import CohortKey, Queue
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import Write
@@ -27,26 +28,25 @@ class Trial:
         self.siblings: dict[tuple[str, str], Mapping[str, str]] = {}
         """Flavors that were chosen for slices, by the parent's UID and the pod set: the next get the same."""
         self._most = most
-        self._evicting: set[str] = set()
+        self._leaving: set[str] = set()
+        """Workloads that this plan evicts, or will once its claims are written."""
         self._claimed: dict[str, dict[FlavorResource, int]] = {}
-        for workload in books.claimants():
-            claim = books.claim_of(workload.meta.uid)
-            if claim is not None:
-                amounts.add(self._claimed.setdefault(claim.queue, {}), claim.amounts)
+        for _, claim in books.claims():
+            amounts.add(self._claimed.setdefault(claim.queue, {}), claim.amounts)
 
     @property
     def is_full(self) -> bool:
         return len(self.writes) >= self._most
 
-    def situation(self) -> Situation:
-        """Return what victims are looked for in."""
+    def situation(self, ledger: Ledger, claimed: Mapping[str, Amounts]) -> Situation:
+        """Return what victims are looked for in, where so much is claimed."""
         return Situation(
-            books=self.books,
-            ledger=self.ledger,
-            siblings=self.siblings,
-            evicting=self._evicting,
-            claimed=self._claimed,
+            books=self.books, ledger=ledger, siblings=self.siblings, evicting=self._leaving, claimed=claimed
         )
+
+    def find(self, workload: Workload, queue: Queue) -> Displacement | None:
+        """Find out how one without a claim could be helped by displacing others; None: it could not."""
+        return preemption.find(self.situation(self.ledger, self._claimed), workload, queue)
 
     def grant(self, found: Nomination) -> None:
         """Admit one; its claim becomes its grant."""
@@ -59,33 +59,35 @@ class Trial:
             self.siblings |= {(parent, each.name): each.flavors for each in found.assigned.assignments}
         self._write(grants.admit(found, self.now), found.queue)
 
-    def claim(self, found: Nomination) -> None:
-        """Hold what one will be granted against all others."""
-        self.ledger.add(found.queue.name, found.amounts)
-        amounts.add(self._claimed.setdefault(found.queue.name, {}), found.amounts)
-        self._write(grants.claim(found), found.queue)
+    def claim(self, found: Displacement) -> None:
+        """Hold what one will be granted against all others; its victims are as good as gone for whoever comes next."""
+        wanted = found.nomination
+        self.ledger.add(wanted.queue.name, wanted.amounts)
+        amounts.add(self._claimed.setdefault(wanted.queue.name, {}), wanted.amounts)
+        self._leaving.update(victim.meta.uid for victim in found.victims)
+        self._write(grants.claim(wanted), wanted.queue)
 
-    def drop_claim(self, workload: Workload, queue: Queue | None) -> None:
+    def drop_claim(self, workload: Workload) -> None:
         """Give up a claim; others are admitted into it when the books say so."""
-        self._write(grants.drop_claim(workload), queue)
+        claim = workload.claim
+        self._write(
+            grants.drop_claim(workload), self.books.queues.get(claim.cluster_queue if claim is not None else "")
+        )
 
     def displace(self, victim: Workload, found: Nomination) -> None:
         """Evict one for another that has a claim."""
-        self._evict(victim, grants.displace(victim, found, self.now), found.queue)
+        self._leaving.add(victim.meta.uid)
+        self._write(grants.displace(victim, found, self.now), found.queue)
 
     def drain(self, workload: Workload, queue: Queue) -> None:
         """Evict one of a queue that is drained."""
-        self._evict(workload, grants.drain(workload, queue.name, self.now), queue)
+        self._leaving.add(workload.meta.uid)
+        self._write(grants.drain(workload, queue.name, self.now), queue)
 
-    def _evict(self, workload: Workload, write: Write, queue: Queue) -> None:
-        if self._write(write, queue):
-            self._evicting.add(workload.meta.uid)
-
-    def _write(self, write: Write, queue: Queue | None) -> bool:
+    def _write(self, write: Write, queue: Queue | None) -> None:
         if queue is not None:
             self.touched.add(queue.cohort)
         if self.is_full:
             self.is_cut = True
-            return False
-        self.writes.append(write)
-        return True
+        else:
+            self.writes.append(write)

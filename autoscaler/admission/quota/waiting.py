@@ -179,6 +179,10 @@ class Waiting:
         """Return a class; None if nobody of it waits."""
         return self._classes.get(key)
 
+    def known(self, key: ClassKey) -> WaitingClass:
+        """Return a class of which somebody waits."""
+        return self._classes[key]
+
     def add(self, key: ClassKey, place: Place, queue: str | None) -> None:
         """Let one wait; `queue` is where its LocalQueue leads now."""
         found = self._classes.get(key)

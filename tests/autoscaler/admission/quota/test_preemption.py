@@ -108,6 +108,23 @@ def test_one_that_has_a_claim_is_not_blocked_by_a_new_head_of_a_strict_queue() -
     assert play.step() == ["admit high"]
 
 
+def test_one_that_comes_second_does_not_count_on_whom_the_first_displaces() -> None:
+    play = Play(one_queue(), running("low1", 5), running("low2", 5), workload_manifest("b", count=5, priority=1))
+    play.cluster.put(workload_manifest("a", count=5, priority=2))
+    assert [play.step() for _ in range(4)] == [["claim a"], ["evict low1", "claim b"], ["evict low2"], []]
+
+
+def test_claims_that_can_all_be_had_are_not_in_each_others_way_and_the_worst_gives_way() -> None:
+    claim = {"claim": admission({"main": 5})}
+    play = Play(one_queue(), running("low1", 5, evicted=True), running("low2", 5))
+    for name, priority in (("b", 1), ("a", 2)):
+        play.cluster.put(workload_manifest(name, count=5, priority=priority, status=claim))
+    assert (play.step(), play.step()) == (["evict low2"], [])
+    play.cluster.put(workload_manifest("c", count=5, priority=3, status=claim))
+    assert (play.step(), play.step()) == (["claim b"], [])
+    assert [each.meta.key.name for each in play.books.claimants()] == ["a", "c"]
+
+
 # When a claim is dropped
 
 
