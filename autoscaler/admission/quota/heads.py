@@ -116,6 +116,6 @@ class Strict:
 
 
 def may_pass(place: Place, blocked: Place) -> bool:
-    """Tell whether one may be looked at though a Workload before it is blocked: only an older slice of its priority."""
+    """Tell whether one behind a blocked Workload is looked at all the same: only an older slice of its priority."""
     same_priority = place.lowered_priority == blocked.lowered_priority
-    return place.is_slice and same_priority and (place.created_at, place.uid) < (blocked.created_at, blocked.uid)
+    return same_priority and (place.created_at, place.uid) < (blocked.created_at, blocked.uid)

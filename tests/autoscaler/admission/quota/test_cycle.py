@@ -108,19 +108,19 @@ def test_those_within_nominal_come_before_those_that_borrow() -> None:
 
 
 def test_one_that_borrows_is_looked_at_again_when_its_first_flavor_is_full() -> None:
-    quota = {"spot": {"cpu": 1}, "demand": {"cpu": 4}}
+    demand_only = builders.pod_set(cpu=4, nodeSelector={"kind": "demand"})
     made = tables(
-        flavor("spot"),
-        flavor("demand"),
-        cluster_queue("team", flavors=quota, cohort="all"),
+        flavor("spot", nodeLabels={"kind": "spot"}),
+        flavor("demand", nodeLabels={"kind": "demand"}),
+        cluster_queue("team", flavors={"spot": {"cpu": 0}, "demand": {"cpu": 4}}, cohort="all"),
         cluster_queue("other", flavors={"spot": {"cpu": 4}, "demand": {"cpu": 0}}, cohort="all"),
         local_queue("door", queue="team"),
         local_queue("other-door", queue="other"),
-        workload("a", cpu=4, age=9),
-        workload("z", cpu=4, age=8, queue="other-door"),
-        workload("y", cpu=4, priority=-1, age=99, queue="other-door"),
+        workload("borrower", pod_sets=[demand_only], priority=10, queue="other-door"),
+        workload("a", cpu=4, priority=9),  # borrows spot, until that is full: then it stays within demand
+        workload("b", cpu=4, priority=5, queue="other-door"),
     )
-    assert names(decide(made)) == ["admit z", "admit a"]
+    assert names(decide(made)) == ["admit b", "admit a"]
 
 
 # Queues
@@ -140,6 +140,11 @@ def test_slices_younger_than_a_blocked_head_wait_behind_it_and_older_ones_do_not
     assert names(decide(strict(*waiting))) == ["admit p-main-0"]
     lowly = workload("p", count=9, granted=1, priority=-1, rv=2)
     assert names(decide(strict(*waiting, lowly))) == []
+
+
+def test_one_that_has_a_claim_is_looked_at_once_in_a_strict_queue_too() -> None:
+    claim = {"claim": builders.admission({"main": 1})}
+    assert names(decide(strict(workload("a", status=claim), workload("b", age=1)))) == ["admit a", "admit b"]
 
 
 @pytest.mark.accept("E11", part="StrictFIFO")
