@@ -148,6 +148,30 @@ async def test_beside_a_living_runtime_policies_stay_unless_they_are_in_the_way(
     assert bindings(cluster) == want - JOB_POLICIES
 
 
+async def free_beside_a_runtime(held: kinds.ResourceType, body: Body) -> None:
+    """Free a cluster where one object is held, with all policies in force and a runtime that lives on."""
+    cluster = SimulatedCluster(virtual_time.clock(), admission_policies=policies.for_runtime(RUNTIME))
+    cluster.install_definitions()
+    await cluster.settle()
+    cluster.create(held, body)
+    cluster.install_policies(RUNTIME)
+    assert await freed(cluster.client("admin"), even_if_running=True) == []
+    assert not any(owned_marks.without(each) for each in everything(cluster))
+
+
+@simulated
+async def test_a_gate_that_a_policy_keeps_is_opened_beside_a_living_runtime_too() -> None:
+    spec = {"containers": [{"name": "main", "image": "app:1"}], "schedulingGates": [{"name": keys.ADMISSION_GATE}]}
+    await free_beside_a_runtime(kinds.PODS, {"metadata": {"name": "pod", "namespace": "default"}, "spec": spec})
+
+
+@simulated
+async def test_a_workload_that_a_policy_keeps_is_freed_beside_a_living_runtime_too() -> None:
+    workload = builders.resource("Workload")
+    workload["metadata"]["finalizers"] = [keys.FINALIZER]
+    await free_beside_a_runtime(WORKLOADS, workload)
+
+
 @simulated
 async def test_it_works_where_our_definitions_are_missing() -> None:
     cluster = marked(definitions=False)

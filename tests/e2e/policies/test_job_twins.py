@@ -80,6 +80,7 @@ OWNERS = st.sampled_from(
         None,
         RAY_JOB,
         {**RAY_JOB, "kind": "RayService"},
+        {**RAY_JOB, "kind": "JobSet", "apiVersion": "jobset.x-k8s.io/v1alpha2"},
         {**RAY_JOB, "controller": False},
         {**RAY_JOB, "apiVersion": "example.com/v1"},
         {**RAY_JOB, "kind": "Workflow"},
