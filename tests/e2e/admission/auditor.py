@@ -158,7 +158,7 @@ def _open_within_grant(state: State, change: Change) -> Iterator[str]:
         opened = state.pods.staying(state.pods.open_of(job, name))
         both = opened | state.pods.staying(recorded.get(name, ()))
         if len(both) > most:
-            yield f"{len(opened)} pods of {name} are open, {len(both - opened)} besides recorded, and {most} are granted"
+            yield f"{len(opened)} pods of {name} are open, {len(both - opened)} more recorded, {most} granted"
 
 
 def _recorded_within_grant(state: State, change: Change) -> Iterator[str]:
