@@ -53,10 +53,11 @@ def _parser() -> argparse.ArgumentParser:
     settings.add_arguments(run_command, settings.CONTROLLERS)
     explain_command = commands.add_parser(
         "explain",
-        help="say why a pod waits, and what every node group says to it",
-        description="Say why a pod waits, and what every node group says to it. It only reads the cluster.",
+        help="say why a pod, a job or a Workload waits",
+        description="Say why a job or its Workload waits for quota, or why a pod waits and what every node group says "
+        "to it. It only reads the cluster.",
     )
-    explain_command.add_argument("kind", choices=("pod",), help="what to explain")
+    explain_command.add_argument("kind", choices=("pod", "job", "workload"), help="what to explain")
     explain_command.add_argument("name", metavar="NAMESPACE/NAME", help="which one")
     explain_command.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
     explain_command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
@@ -129,7 +130,7 @@ def _explain(arguments: argparse.Namespace) -> int:
         print(f"{arguments.name!r} must be NAMESPACE/NAME", file=sys.stderr)
         return 2
     try:
-        print(explain.explain(settings.read_origin(arguments), objects.Key(namespace, name)))
+        print(explain.explain(settings.read_origin(arguments), arguments.kind, objects.Key(namespace, name)))
     except (settings.SettingsError, explain.ExplainError) as error:
         print(error, file=sys.stderr)
         return 1

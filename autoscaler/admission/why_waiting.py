@@ -73,7 +73,7 @@ def of(books: Books, workload: Workload, *, now: float, blocked_by: Place | None
     if found is None:
         return None
     place = waiting.place_of(workload, books.parent_of(workload))
-    if blocked_by is not None and _is_behind(place, blocked_by):
+    if blocked_by is not None and is_behind(place, blocked_by):
         first = books.workload(blocked_by.uid).meta.key
         return told(Refusal(reason=Reason.BEHIND, queue=found.queue or "", other=f"{first.namespace}/{first.name}"))
     refusal = found.last_refusal()
@@ -124,7 +124,7 @@ def _blocks(books: Books, place: Place) -> bool:
     return not place.is_slice and refusal is not None and refusal.lacks_room
 
 
-def _is_behind(place: Place, blocked: Place) -> bool:
+def is_behind(place: Place, blocked: Place) -> bool:
     """Tell whether one waits behind another: a slice of the same priority that is older does not."""
     if place.is_slice and place.lowered_priority == blocked.lowered_priority:
         return (place.created_at, place.uid) > (blocked.created_at, blocked.uid)

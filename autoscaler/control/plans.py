@@ -32,7 +32,12 @@ class Plan(Protocol):
 def text(plan: Plan) -> str:
     """Write a plan for people: a paragraph for each command."""
     lines = [f"{each.verb} {each.what}: {each.why}" for each in plan.commands()]
-    return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in lines) or "nothing to do"
+    return "\n".join(map(wrapped, lines)) or "nothing to do"
+
+
+def wrapped(line: str) -> str:
+    """Break a line where it is too long for people to read."""
+    return textwrap.fill(line, WIDTH, subsequent_indent="  ")
 
 
 def as_json(plan: Plan) -> list[Manifest]:

@@ -1,4 +1,7 @@
-"""`python -m autoscaler explain pod …`: read the live cluster once, and say what every node group says."""
+"""`python -m autoscaler explain …`: read the live cluster once, and say why a pod, a job or a Workload waits.
+
+What quota says is in `explain_quota`; here is what every node group says to a pod.
+"""
 
 import asyncio
 import contextlib
@@ -7,22 +10,42 @@ from collections.abc import Iterable
 import msgspec
 
 from autoscaler import clock
-from autoscaler.api import resources
+from autoscaler.api import keys, resources
 from autoscaler.capacity import explaining, telling, volumes
+from autoscaler.control import plans
 from autoscaler.kube import client, credentials, kinds, listing, objects, port, wire
+from autoscaler.runtime import explain_quota
 
 
 class ExplainError(Exception):
     """The cluster could not be read; the message says why."""
 
 
-def explain(origin: credentials.Origin, key: objects.Key) -> str:
-    """Say why a pod waits; raise ExplainError if the cluster cannot be read."""
+def explain(origin: credentials.Origin, kind: str, key: objects.Key) -> str:
+    """Say why a pod, job or Workload waits; raise ExplainError if the cluster cannot be read."""
     try:
-        explanation = asyncio.run(_explain(origin, key))
+        return "\n".join(asyncio.run(_connect(origin, kind, key)))
     except (port.KubeError, credentials.CredentialsError) as error:
-        raise ExplainError(f"cannot explain pod {key.namespace}/{key.name}: {error}") from error
-    return "\n".join(_lines(key, explanation))
+        raise ExplainError(f"cannot explain {kind} {key.namespace}/{key.name}: {error}") from error
+
+
+async def _connect(origin: credentials.Origin, kind: str, key: objects.Key) -> list[str]:
+    async with contextlib.aclosing(await client.Client.connect(origin)) as api:
+        return await lines(api, kind, key, now=clock.SystemClock().now())
+
+
+async def lines(api: port.Api, kind: str, key: objects.Key, *, now: float) -> list[str]:
+    """Say why one waits; a pod that waits for quota is told what quota says first."""
+    if kind == "workload":
+        return await explain_quota.of_workload(api, key, now=now)
+    if kind == "job":
+        return await explain_quota.of_job(api, key, now=now)
+    found = await api.send(port.Request(method="GET", path=kinds.PODS.path(key.name, key.namespace)))
+    pod = objects.pod(port.required(found))
+    said = list(_lines(key, await _explain(api, pod, now)))
+    if keys.ADMISSION_GATE not in pod.gates:
+        return said
+    return [*await explain_quota.of_pod(api, pod, now=now), *(plans.wrapped(line) for line in said)]
 
 
 def _lines(key: objects.Key, explanation: explaining.Explanation) -> Iterable[str]:
@@ -42,21 +65,18 @@ def _lines(key: objects.Key, explanation: explaining.Explanation) -> Iterable[st
         yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
 
 
-async def _explain(origin: credentials.Origin, key: objects.Key) -> explaining.Explanation:
-    async with contextlib.aclosing(await client.Client.connect(origin)) as api:
-        found = await api.send(port.Request(method="GET", path=kinds.PODS.path(key.name, key.namespace)))
-        pod = objects.pod(port.required(found))
-        pods, nodes, namespaces, pools, scopes = await asyncio.gather(
-            listing.read(api, kinds.PODS, objects.pod),
-            listing.read(api, kinds.NODES, objects.node),
-            listing.read(api, kinds.NAMESPACES, objects.simple),
-            listing.read(api, kinds.custom(resources.InstancePool), objects.custom(resources.InstancePool)),
-            listing.read(api, kinds.custom(resources.Scope), objects.custom(resources.Scope)),
-        )
-        told, zones = await _told(api, pod), await _claim_zones(api, pod)
+async def _explain(api: port.Api, pod: objects.Pod, now: float) -> explaining.Explanation:
+    pods, nodes, namespaces, pools, scopes = await asyncio.gather(
+        listing.read(api, kinds.PODS, objects.pod),
+        listing.read(api, kinds.NODES, objects.node),
+        listing.read(api, kinds.NAMESPACES, objects.simple),
+        listing.read(api, kinds.custom(resources.InstancePool), objects.custom(resources.InstancePool)),
+        listing.read(api, kinds.custom(resources.Scope), objects.custom(resources.Scope)),
+    )
+    told, zones = await _told(api, pod), await _claim_zones(api, pod)
     return explaining.explain(
         explaining.Evidence(
-            now=clock.SystemClock().now(),
+            now=now,
             pod=pod,
             pods={each.meta.key: each for each in pods},
             nodes={each.meta.key: each for each in nodes},

@@ -1,0 +1,102 @@
+"""`python -m autoscaler explain workload …` and `… job …`: read the live cluster once, and say why a job waits."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from autoscaler.admission import explaining, workload
+from autoscaler.admission.explaining import Evidence, Explanation, Row
+from autoscaler.admission.jobs import KINDS
+from autoscaler.admission.jobs import port as jobs
+from autoscaler.admission.quota import books
+from autoscaler.admission.workload import WORKLOADS
+from autoscaler.api import keys, resources
+from autoscaler.control import plans
+from autoscaler.kube import kinds, listing, objects, port, store
+
+_NAMES: Final = 13
+"""How wide the names of facts are."""
+
+
+async def of_workload(api: port.Api, key: objects.Key, *, now: float) -> list[str]:
+    """Explain a Workload; NotFoundError if there is none."""
+    request = port.Request(method="GET", path=WORKLOADS.path(key.name, key.namespace))
+    found = workload.decode(port.required(await api.send(request)))
+    return list(written(explaining.of_workload(await _evidence(api, now), found)))
+
+
+async def of_job(api: port.Api, key: objects.Key, *, now: float) -> list[str]:
+    """Explain a job of any kind that can be queued; NotFoundError if there is none of that name."""
+    found = [job for kind in KINDS if (job := await _job(api, kind, key)) is not None]
+    if not found:
+        named = " or ".join(kind.resource.kind for kind in KINDS)
+        raise port.NotFoundError(404, "NotFound", f"there is no {named} {key.namespace}/{key.name}")
+    evidence = await _evidence(api, now)
+    return [line for job in found for line in written(_of(evidence, job))]
+
+
+async def of_pod(api: port.Api, pod: objects.Pod, *, now: float) -> list[str]:
+    """Explain what a pod behind the gate of quota waits for."""
+    owner = pod.meta.controller
+    evidence = await _evidence(api, now)
+    parent = evidence.workload_of(owner.uid) if owner is not None else None
+    if parent is None:
+        why = f"no job with a Workload owns the pod, so nobody opens its gate {keys.ADMISSION_GATE}"
+        return [plans.wrapped(why)]
+    return list(written(explaining.of_workload(evidence, parent)))
+
+
+def written(explanation: Explanation) -> Iterator[str]:
+    """Write an explanation down, in lines of 80 characters."""
+    yield explanation.title
+    for name, fact in explanation.facts:
+        yield textwrap.fill(
+            fact, plans.WIDTH, initial_indent=f"  {name:<{_NAMES}}", subsequent_indent=" " * (_NAMES + 2)
+        )
+    if explanation.rows:
+        yield f"quota of ClusterQueue {explanation.queue}"
+        yield from _table(explanation.rows)
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    shown = [("FLAVOR", "RESOURCE", "USED", "CLAIMED", "QUOTA", "FREE")]
+    shown += [(row.flavor, row.resource, row.used, row.claimed, row.quota, row.free) for row in rows]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
+    for row in shown:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _of(evidence: Evidence, job: jobs.Job) -> Explanation:
+    found = evidence.workload_of(job.meta.uid)
+    return explaining.of_workload(evidence, found) if found else explaining.of_job_without_workload(job)
+
+
+async def _job(api: port.Api, kind: jobs.ResizableJob, key: objects.Key) -> jobs.Job | None:
+    try:
+        request = port.Request(method="GET", path=kind.resource.path(key.name, key.namespace))
+        return kind.decode(port.required(await api.send(request)))
+    except port.NotFoundError:
+        return None
+
+
+async def _evidence(api: port.Api, now: float) -> Evidence:
+    """Read everything that quota is decided on."""
+
+    async def read(resource: kinds.ResourceType, decode: Any) -> store.Table[Any]:  # noqa: ANN401  # any decoder
+        table: store.Table[Any] = store.Table()
+        listed, version = await listing.read_at(api, resource, decode)
+        table.replace(listed, version)
+        return table
+
+    async def custom(kind: type[resources.Resource]) -> store.Table[Any]:
+        return await read(kinds.custom(kind), objects.custom(kind))
+
+    tables = books.Tables(
+        workloads=await read(WORKLOADS, workload.decode),
+        cluster_queues=await custom(resources.ClusterQueue),
+        local_queues=await custom(resources.LocalQueue),
+        flavors=await custom(resources.ResourceFlavor),
+        namespaces=await read(kinds.NAMESPACES, objects.simple),
+        pods=await read(kinds.PODS, objects.pod),
+    )
+    return Evidence.of(tables, now)
