@@ -115,7 +115,7 @@ class Farewell:
         found: list[tuple[kinds.ResourceType, jobs.Job]] = []
         for kind in self._kinds:
             listed = await listing.read(self._context.api, kind.resource, kind.decode)
-            found += [(kind.resource, job) for job in listed if _stays_suspended(job)]
+            found += [(kind.resource, job) for job in listed if stays_suspended(job)]
         untold = [each for each in found if each[1].meta.uid not in self._told]
         for start in range(0, len(untold), TOLD_AT_ONCE):
             await self._tell(untold[start : start + TOLD_AT_ONCE])
@@ -176,6 +176,7 @@ async def _all(things: Sequence[Any], do: Any) -> None:  # noqa: ANN401  # what 
         raise wrong[-1]
 
 
-def _stays_suspended(job: jobs.Job) -> bool:
+def stays_suspended(job: jobs.Job) -> bool:
+    """Tell whether a job of our queues is suspended, and stays so when nobody is left to resume it."""
     is_queued = job.queue is not None and job.left_alone is None
     return is_queued and job.is_suspended and job.finished is None and job.meta.deleted_at is None

@@ -1,8 +1,8 @@
 """`python -m autoscaler release --force`: free a cluster whose runtime cannot come back.
 
 It takes every finalizer, gate and mark of ours off whatever carries one, so that nothing hangs on a runtime that is not
-there, and unbinds the policies by which jobs would go on to wait for it. It empties nothing and waits for nobody: that
-is the runtime's own way to leave. It may be run again and again.
+there, and unbinds the policies by which jobs would go on to wait for it. Jobs that are suspended stay so, and are
+named. It empties nothing and waits for nobody: that is the runtime's own way to leave. It may be run again and again.
 """
 
 import asyncio
@@ -14,13 +14,16 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler import clock
-from autoscaler.api import names, policies, resources
+from autoscaler.admission import jobs, leaving
+from autoscaler.api import keys, names, policies, resources
 from autoscaler.kube import client, credentials, kinds, lease, listing, owned_marks, port
 
 ATTEMPTS: Final = 5
 AT_ONCE: Final = 16
 DENIED: Final = frozenset({403, 422})
 """What the API server answers where a policy says no."""
+NAMED_MAX: Final = 20
+"""So many jobs that stay suspended are named."""
 PAUSE_SECONDS: Final = 2.0
 """An API server takes a moment to see that a policy is gone."""
 
@@ -82,6 +85,7 @@ async def free(api: port.Api, scope: Scope, say: Say, *, now: float) -> list[str
     slots = asyncio.Semaphore(AT_ONCE)
     outcomes = await asyncio.gather(*(_free_one(api, resource, each, slots, say) for resource, each in held))
     failures += [failure for failure in outcomes if failure is not None]
+    failures += await _name_suspended(api, say)
     say(f"{len(held) - sum(each is not None for each in outcomes)} objects freed, {len(failures)} failures")
     return failures
 
@@ -144,6 +148,24 @@ async def _unbind(api: port.Api, resource: kinds.ResourceType, name: str, say: S
         return [f"{resource.kind} {name}: {error}"]
     say(f"{resource.kind} {name}: deleted, so that no job waits for the runtime")
     return []
+
+
+async def _name_suspended(api: port.Api, say: Say) -> list[str]:
+    """Name the jobs that nobody will resume; return what went wrong."""
+    failures, found = [], []
+    for kind in jobs.KINDS:
+        try:
+            query = {"labelSelector": keys.QUEUE_NAME}
+            listed = await listing.read(api, kind.resource, kind.decode, query=query)
+        except port.KubeError as error:
+            failures.append(f"{kind.resource.plural} could not be listed: {error}")
+            continue
+        found += [job for job in listed if leaving.stays_suspended(job)]
+    for job in found[:NAMED_MAX]:
+        say(f"{job.kind} {job.meta.key.namespace}/{job.meta.key.name}: {leaving.STAYS_SUSPENDED}")
+    if len(found) > NAMED_MAX:
+        say(f"{len(found) - NAMED_MAX} more jobs stay suspended")
+    return failures
 
 
 async def _free_one(

@@ -135,6 +135,34 @@ async def test_what_a_policy_keeps_is_freed_all_the_same_and_jobs_run_at_once() 
     assert made["template"]["spec"] == spec["template"]["spec"]
 
 
+@pytest.mark.accept("S14", part="queued jobs")
+@simulated
+async def test_gates_of_quota_and_finalizers_of_queues_go_and_suspended_jobs_are_named() -> None:
+    cluster = marked()
+    cluster.install_policies(RUNTIME)
+    held = [kinds.custom(each) for each in (resources.ClusterQueue, resources.LocalQueue, resources.ResourceFlavor)]
+    for resource in held:
+        manifest = builders.resource(resource.kind)
+        manifest["metadata"]["finalizers"] = [keys.FINALIZER]
+        cluster.create(resource, manifest)
+    template = {"spec": {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy": "Never"}}
+    for number in range(release.NAMED_MAX + 1):
+        metadata = {"name": f"j-{number}", "namespace": "default", "labels": {keys.QUEUE_NAME: "q"}}
+        cluster.create(kinds.JOBS, {"metadata": metadata, "spec": {"template": template}})
+    gated = {"containers": [{"name": "main", "image": "app:1"}], "schedulingGates": [{"name": keys.ADMISSION_GATE}]}
+    cluster.create(kinds.PODS, {"metadata": {"name": "gated", "namespace": "default"}, "spec": gated})
+    await cluster.settle()
+    said: list[str] = []
+    assert await freed(cluster.client("admin"), said) == []
+    assert "Pod default/gated: gate" in said
+    left = [entry.object for each in held for entry in cluster.server.store.collection(each).entries.values()]
+    assert [each["metadata"].get("finalizers") for each in left] == [None, None, None]
+    named = [line for line in said if line.startswith("Job default/j-")]
+    assert len(named) == release.NAMED_MAX
+    assert "the job stays suspended" in named[0]
+    assert "1 more jobs stay suspended" in said
+
+
 @simulated
 async def test_beside_a_living_runtime_policies_stay_unless_they_are_in_the_way() -> None:
     cluster = SimulatedCluster(virtual_time.clock())
