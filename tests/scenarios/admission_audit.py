@@ -144,10 +144,10 @@ def _is_counted_apart(part: Body, parent: Body | None) -> bool:
 
 
 def _used(workload: Body) -> Counter[Share]:
-    admitted = _status(workload).get("admission")
+    admitted = _status(workload).get("admission") or {"podSetAssignments": ()}
     wanted = {each["name"]: each["count"] for each in workload["spec"]["podSets"]}
     used: Counter[Share] = Counter()
-    for each in admitted["podSetAssignments"] if admitted else ():
+    for each in admitted["podSetAssignments"]:
         used[Share(admitted["clusterQueue"], each["flavors"]["cpu"])] += min(each["count"], wanted.get(each["name"], 0))
     return used
 

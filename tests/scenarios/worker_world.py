@@ -225,7 +225,7 @@ class Mortal:
 
     async def send(self, request: port.Request) -> port.Response:
         await self._hang_if_dead()
-        is_write = request.method != "GET" and "/leases" not in request.path
+        is_write = self.counts(request)
         self.writes += is_write
         last = is_write and self.writes == self._at
         if last and not self._after:
@@ -235,6 +235,10 @@ class Mortal:
         self._is_dead = self._is_dead or last
         await self._hang_if_dead()
         return answer
+
+    def counts(self, request: port.Request) -> bool:
+        """Tell whether a call is a write at which it may be killed."""
+        return request.method != "GET" and "/leases" not in request.path
 
     async def watch(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[Sequence[bytes], None]:
         async with contextlib.aclosing(self._api.watch(path, query)) as batches:
