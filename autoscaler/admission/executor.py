@@ -24,6 +24,8 @@ REFUSED_MAX: Final = 5
 """So many refusals in a row of one sort, and no success, end it for now."""
 FOR_GOOD: Final = 3
 """A pod's gate that could not be opened so often, for a reason of its own, will not open."""
+SLOW_SECONDS: Final = 2.0
+"""A refusal that took so long counts twice: all other writes waited for it."""
 REMEMBERED_MAX: Final = 20_000
 _BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=60.0)
 _PASSING: Final = frozenset({403, 404, 409, 429})
@@ -118,13 +120,13 @@ class Executor:
             del self._sorts[sort]
 
     async def _one(self, write: Write, outcomes: Outcomes, tally: "_Tally") -> None:
-        place = _place(write)
+        place, began = _place(write), self._context.clock.monotonic()
         try:
             await self._send(write)
         except port.KubeError as error:
             tally.refused()
             outcomes.refused.append((write, error))
-            self._note_refusal(place, write, error)
+            self._note_refusal(place, write, error, seconds=self._context.clock.monotonic() - began)
         except writer.FencedError as error:
             self._fenced = error
         else:
@@ -134,9 +136,11 @@ class Executor:
             if write.step is Step.TOUCH:
                 _remember(self.touched, write.uid)
 
-    def _note_refusal(self, place: _Place, write: Write, error: port.KubeError) -> None:
+    def _note_refusal(self, place: _Place, write: Write, error: port.KubeError, *, seconds: float) -> None:
         retry = self._retries.setdefault(place, backoff.Retry(self._context.clock, _BACKOFF))
         pause = retry.failed()
+        if seconds >= SLOW_SECONDS:
+            pause = retry.failed()
         if len(self._retries) > REMEMBERED_MAX:
             del self._retries[next(iter(self._retries))]
         is_own_fault = isinstance(error, port.ApiError) and 400 <= error.status < 500 and error.status not in _PASSING
