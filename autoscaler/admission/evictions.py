@@ -54,8 +54,6 @@ def _changed(job: Job, workload: Workload) -> Eviction | None:
         return Eviction(reason="Deactivated", message="spec.active is false")
     if job.queue != workload.queue:
         return Eviction(reason="QueueChanged", message=f"its queue is now {job.queue}")
-    if job.problem is not None:
-        return Eviction(reason="Unsupported", message=job.problem)
     changed = _changed_template(workload, job)
     if changed is not None:
         message = f"the pod template of {changed} asks for other resources or nodes than were admitted"
