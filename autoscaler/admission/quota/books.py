@@ -71,7 +71,7 @@ class Books:
     # What decisions ask
 
     @property
-    def queues(self) -> Mapping[str, Queue]:
+    def queues(self) -> dict[str, Queue]:
         """The ClusterQueues by name."""
         return self.config.queues
 

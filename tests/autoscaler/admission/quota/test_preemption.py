@@ -147,6 +147,19 @@ def test_a_claim_is_dropped_when_its_owner_no_longer_waits_for_it(change: Manife
     assert (play.books.claimants(), play.step()) == ([], [])
 
 
+def test_a_claim_is_dropped_when_its_queue_is_stopped() -> None:
+    play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
+    play.step()
+    play.cluster.tables.cluster_queues.seen(cluster_queue(within="LowerPriority", stop="Hold", rv=2))
+    assert (play.step(), play.step()) == (["claim high"], [])
+
+
+def test_a_claim_of_one_that_is_being_deleted_is_left_alone_and_holds_nothing() -> None:
+    claim = {"claim": admission({"main": 10})}
+    play = Play(one_queue(), workload_manifest("high", count=10, deleted=True, status=claim), workload_manifest("b"))
+    assert (play.step(), play.step()) == (["admit b"], [])
+
+
 def test_a_claim_is_dropped_when_displacing_others_no_longer_suffices() -> None:
     play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
     play.step()
