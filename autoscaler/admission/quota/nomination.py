@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import msgspec
 
@@ -43,7 +44,7 @@ Siblings = Mapping[tuple[str, str], Mapping[str, str]]
 
 
 def nominate(
-    books: Books, ledger: Ledger, found: WaitingClass, uid: str, *, siblings: Siblings
+    books: Books, ledger: Ledger, found: WaitingClass, uid: str, *, siblings: Siblings = MappingProxyType({})
 ) -> Nomination | Refusal:
     """Find room for one who waits, in what the ledger has left besides its own claim, or say what is missing."""
     refusal = books.config.refusal(found)
