@@ -28,6 +28,7 @@ JOB_STATES: dict[str, Object] = {
     "stopping": {"status": {**jobs.STARTED, **jobs.ACTIVE}},
     "starting": {"status": jobs.STARTED},
     "stopped": {"status": {**jobs.STARTED, "conditions": STOPPED}},
+    "lagging": {"status": {**jobs.STARTED, **jobs.ACTIVE, "conditions": STOPPED}},
 }
 QUEUES = [None, "q"]
 
