@@ -77,11 +77,12 @@ def test_what_only_the_runtime_may_do_is_bound_to_the_account_that_it_runs_under
 
     world = monitor.run(program)
     want = policies.about_runtime(policies.Runtime(namespace="scaling", service_account="theirs"))
-    assert len(want) == 4
+    assert len(want) == 7
     for policy in want:
         made, _ = policy.manifests()
         assert world.one("AdmissionPolicy", f"p.{policy.name}").inputs["spec"] == made["spec"]
-        is_of_account = "system:serviceaccount:scaling:theirs" in made["spec"]["validations"][0]["expression"]
+        rules = [*made["spec"]["matchConditions"], *made["spec"]["validations"]]
+        is_of_account = any("system:serviceaccount:scaling:theirs" in rule["expression"] for rule in rules)
         assert is_of_account == ("configmaps" not in policy.match.resources)
         assert (
             world.one("AdmissionPolicyBinding", f"p.{policy.name}.binding").inputs["spec"]["policyName"] == policy.name
