@@ -174,7 +174,7 @@ def _refusal(books: Books, workload: Workload) -> Refusal | nomination.Nominatio
         blocked_by = _blocker(books, queue.name, place)
         if blocked_by is not None:
             return Refusal(reason=Reason.BEHIND, queue=queue.name, other=_named(blocked_by.meta.key))
-    return nomination.nominate(books, books.ledger.copy(), found, place.uid)
+    return nomination.nominate(books, books.ledger.copy(), found, place.uid, siblings={})
 
 
 def _blocker(books: Books, queue: str, place: waiting.Place) -> Workload | None:
@@ -186,7 +186,7 @@ def _blocker(books: Books, queue: str, place: waiting.Place) -> Workload | None:
         found = why_waiting.class_of(books, workload)
         if before.is_slice or found is None or not why_waiting.is_behind(place, before):
             continue
-        refusal = nomination.nominate(books, books.ledger.copy(), found, before.uid)
+        refusal = nomination.nominate(books, books.ledger.copy(), found, before.uid, siblings={})
         if isinstance(refusal, Refusal) and refusal.lacks_room:
             return workload
     return None
@@ -196,7 +196,8 @@ def _resize(books: Books, workload: Workload, now: float) -> Iterator[tuple[str,
     """Say what a resize waits for: what the Workload says, and why its slices wait."""
     if workload.holds(ConditionType.RESIZE_REQUESTED):
         yield "resize", workload.conditions[ConditionType.RESIZE_REQUESTED].message
-    waits = [each for each in books.slices_of(workload.meta.uid) if each.admission is None]
+    family = (books.workload(uid) for uid in books.families.members(workload.meta.uid))
+    waits = [each for each in family if each.is_slice and each.admission is None]
     for why, count in Counter(_why(books, each, now) for each in waits).items():
         if why:
             yield "slices", f"{count} {'waits' if count == 1 else 'wait'}: {why}"

@@ -45,7 +45,7 @@ class Reporter:
 
     def note_plan(self, plan: CyclePlan) -> None:
         """Note who was looked at and not admitted."""
-        self._waiting.note_refused(each.workload for each in plan.refused)
+        self._waiting.note_refused(plan.refused)
 
     def count(self, done: Iterable[Write]) -> None:
         """Count what was done."""

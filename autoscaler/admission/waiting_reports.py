@@ -15,7 +15,8 @@ from autoscaler import clock
 from autoscaler.admission import pacing, tally, why_waiting, workload_status, writes
 from autoscaler.admission.quota import estimates, waiting
 from autoscaler.admission.quota.books import Books, Tables
-from autoscaler.admission.quota.waiting import ClassKey, Place
+from autoscaler.admission.quota.cycle import Refused
+from autoscaler.admission.quota.waiting import ClassKey, Place, WaitingClass
 from autoscaler.admission.why_waiting import Why
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import On, Step, Write
@@ -53,6 +54,8 @@ class WaitingReports:
         """Those of them whose write was refused, and when it is tried again: a heap."""
         self._ends: dict[str | None, Place] = {}
         """The place of the last who is told a position, in queues in which others wait behind."""
+        self._blockers: dict[str | None, Place | None] = {}
+        """Behind whom all others of a StrictFIFO queue waited when it was last looked at."""
         self._reasons: dict[ClassKey, str] = {}
         """What a person has to see to, by class, as it was last told; classes that wait for nobody are absent."""
         for stored in tables.workloads:
@@ -61,10 +64,13 @@ class WaitingReports:
         for table in (tables.cluster_queues, tables.local_queues, tables.flavors, tables.namespaces):
             table.listen(self._configured)
 
-    def note_refused(self, refused: Iterable[Workload]) -> None:
-        """Note who was looked at and not admitted: there may be something else to say."""
+    def note_refused(self, refused: Iterable[Refused]) -> None:
+        """Note who was looked at and not admitted: there may be something else to say to all of the same shape."""
         for each in refused:
-            self._looks.note(self._queue_of(each))
+            self._looks.note(self._queue_of(each.workload))
+            found = why_waiting.class_of(self._books, each.workload)
+            if found is not None:
+                self._note_reason(found, each.refusal.reason if why_waiting.needs_person(each.refusal) else "")
 
     def note_not_done(self, write: Write, at: float) -> None:
         """Note that a write was refused, and when it may be tried again, on the monotonic clock."""
@@ -99,8 +105,10 @@ class WaitingReports:
     def _look(self, queue: str | None) -> Iterator[Write]:
         """Tell the first of a queue how they stand, and those that were among them that they are not any more."""
         now = self._clock.now()
-        outlooks = estimates.first(self._books, queue, now=now) if queue in self._books.queues else []
-        blocked_by = why_waiting.blocker(self._books, queue, estimates.SHOWN)
+        is_known = queue is not None and queue in self._books.queues
+        outlooks = estimates.first(self._books, queue or "", now=now) if is_known else []
+        blocked_by = self._blockers[queue] = why_waiting.blocker(self._books, queue, estimates.SHOWN)
+        self._note_unblocked(queue, blocked_by)
         first = {each.workload.meta.uid: each for each in outlooks}
         dropped = self._first.pop(queue, frozenset()) - first.keys()
         self._ends.pop(queue, None)
@@ -115,19 +123,22 @@ class WaitingReports:
             wanted = {"position": outlook.position, "estimatedWaitSeconds": wait}
             yield from self._tell(outlook.workload, wanted, why, queue)
         self._rest.update(dict.fromkeys(dropped))
-        self._rest.update(dict.fromkeys(self._with_other_reasons(queue)))
 
-    def _with_other_reasons(self, queue: str | None) -> Iterator[str]:
-        """Return those to whom something else is to be said that a person has to see to, or no longer has to."""
-        for found in self._books.waiting.classes(queue):
-            refusal = found.last_refusal()
-            if refusal is None:
-                continue
-            reason = refusal.reason if why_waiting.told(refusal).needs_person else ""
-            if reason != self._reasons.pop(found.key, ""):
-                yield from (place.uid for place in found.members)
-            if reason:
-                self._reasons[found.key] = reason
+    def _note_unblocked(self, queue: str | None, blocked_by: Place | None) -> None:
+        """Note classes that waited for a person, and now wait behind the first of a StrictFIFO queue."""
+        if blocked_by is None:
+            return
+        for key in list(self._reasons):
+            found = self._books.waiting.get(key)
+            if found is not None and found.queue == queue and found.members[0] > blocked_by:
+                self._note_reason(found, "")
+
+    def _note_reason(self, found: WaitingClass, reason: str) -> None:
+        """Have all of a class told where a person has to see to something else, or no longer has to."""
+        if reason != self._reasons.pop(found.key, ""):
+            self._rest.update(dict.fromkeys(place.uid for place in found.members))
+        if reason:
+            self._reasons[found.key] = reason
 
     # The others
 
@@ -146,16 +157,17 @@ class WaitingReports:
                 yield from self._tell_one_of_rest(stored)
 
     def _tell_one_of_rest(self, stored: Workload) -> Iterator[Write]:
-        why = why_waiting.set_aside(stored, self._clock.now())
-        found = why_waiting.class_of(self._books, stored)
-        if why is None and found is None:  # it does not wait any more, or not yet
+        now = self._clock.now()
+        found, aside = why_waiting.class_of(self._books, stored), why_waiting.set_aside(stored, now)
+        if found is None and aside is None:  # it does not wait any more, or not yet
             return
-        if why is None and found is not None:
-            if self._may_be_first(stored, found.queue):
-                heapq.heappush(self._later, (self._clock.monotonic() + LOOK_SECONDS, stored.meta.uid))
-                return
-            refusal = found.last_refusal()
-            why = why_waiting.told(refusal) if refusal is not None else None
+        if found is not None and self._may_be_first(stored, found.queue):
+            heapq.heappush(self._later, (self._clock.monotonic() + LOOK_SECONDS, stored.meta.uid))
+            return
+        blocked_by = self._blockers.get(found.queue) if found is not None else None
+        if blocked_by is not None and self._books.get(blocked_by.uid) is None:
+            blocked_by = None
+        why = why_waiting.of(self._books, stored, now=now, blocked_by=blocked_by)
         why = why_waiting.among_many(why, stored, shown=estimates.SHOWN)
         yield from self._tell(stored, {"position": None, "estimatedWaitSeconds": None}, why, None)
 

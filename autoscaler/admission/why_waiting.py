@@ -97,8 +97,12 @@ def set_aside(workload: Workload, now: float) -> Why | None:
 
 def told(refusal: Refusal) -> Why:
     """Word a refusal."""
-    needs_person = refusal.reason not in _PASSING
-    return Why(reason=refusal.reason, message=refusals.worded(refusal), needs_person=needs_person)
+    return Why(reason=refusal.reason, message=refusals.worded(refusal), needs_person=needs_person(refusal))
+
+
+def needs_person(refusal: Refusal) -> bool:
+    """Tell whether one waits for ever unless somebody changes something."""
+    return refusal.reason not in _PASSING
 
 
 def among_many(why: Why | None, workload: Workload, *, shown: int) -> Why:
