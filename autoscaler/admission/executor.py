@@ -28,6 +28,8 @@ SLOW_SECONDS: Final = 2.0
 """A refusal that took so long counts twice: all other writes waited for it."""
 REMEMBERED_MAX: Final = 20_000
 _BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=60.0)
+_SORT_BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=5.0)
+"""Others of the same sort wait no longer than that: most refusals are about one job."""
 _PASSING: Final = frozenset({403, 404, 409, 429})
 """Refusals that may well not be the object's own fault, or end by themselves."""
 
@@ -114,7 +116,7 @@ class Executor:
             for _ in range(min(AT_ONCE, len(group))):
                 tasks.create_task(work())
         outcomes.put_off.extend(left)
-        retry = self._sorts.setdefault(sort, backoff.Retry(self._context.clock, _BACKOFF))
+        retry = self._sorts.setdefault(sort, backoff.Retry(self._context.clock, _SORT_BACKOFF))
         retry.note(is_done=not tally.is_over)
         if retry.failures == 0:
             del self._sorts[sort]

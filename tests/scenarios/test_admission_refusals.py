@@ -62,12 +62,16 @@ class Refusing:
 
 def _call(request: port.Request) -> str:
     """Name an object and what is done to it; one that is made is named in its manifest."""
-    made = f"/{msgspec.json.decode(request.body)['metadata']['name']}" if request.method == "POST" else ""
-    return f"{request.method} {request.path}{made}"
+    made = msgspec.json.decode(request.body or b"{}") if request.method == "POST" else None
+    name = f"/{made['metadata']['name']}" if made else ""
+    return f"{request.method} {request.path}{name}"
 
 
-def _add(pods: int, **spec: object) -> Act:
-    return lambda world: world.add_job(JOB, pods=pods, **{"completions": None, "backoffLimit": 100, **spec}) and None
+def _add(pods: int, completions: int | None = None) -> Act:
+    def add(world: World) -> None:
+        world.add_job(JOB, pods=pods, completions=completions, backoffLimit=100)
+
+    return add
 
 
 def _resize(pods: int) -> Act:
@@ -225,7 +229,7 @@ async def _play(story: Story, status: int | None) -> Refusing:
         await asyncio.sleep(20)
         world.resize("other", 3)
         world.add_job("fresh", pods=1, completions=None)
-        await asyncio.sleep(60)
+        await asyncio.sleep(30 if status else 60)  # while nobody answers, everything takes longer
         assert (world.running("other"), world.running("fresh")) == (3, 1), "others wait"
         await asyncio.sleep(60 * MINUTES - 80)
         made[0].is_on = False
