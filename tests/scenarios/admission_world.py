@@ -72,6 +72,10 @@ class World:
         """Make a flavor; its nodes carry no label unless told otherwise."""
         self.cluster.create(FLAVORS, builders.resource("ResourceFlavor", name=name, **{"nodeLabels": {}, **spec}))
 
+    def add_priority(self, name: str, value: int) -> None:
+        """Make a PriorityClass."""
+        self.cluster.create(kinds.PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
+
     def add_queue(self, name: str = "team", cpu: int | Mapping[str, int] = 4, **spec: Any) -> None:
         """Make a ClusterQueue with so many cpus, also by flavor, and a LocalQueue of its name that leads to it."""
         limit = spec.pop("borrowing_limit", None)
