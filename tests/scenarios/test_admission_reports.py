@@ -264,6 +264,11 @@ async def test_gated_pods_whose_job_is_gone_are_told_and_never_opened() -> None:
         assert len(gated) == 2
         world.delete(kinds.JOBS, "job", policy="Orphan")
         await asyncio.sleep(60)
+        node = world._get(kinds.NODES, "node")["metadata"]
+        another = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"]}
+        for name in gated:
+            world.patch(kinds.PODS, name, {"metadata": {"ownerReferences": [another]}})
+        await asyncio.sleep(60)
         for name in gated:
             told = world.events(name)["NeverAdmitted"]
             assert [each["count"] for each in told] == [1]

@@ -11,6 +11,7 @@ from tests.autoscaler.admission.builders import (
     condition,
     flavor,
     local_queue,
+    slice_of,
     tables,
     time,
     usual,
@@ -79,3 +80,11 @@ def test_what_is_missing_on_the_way_to_quota_is_marked() -> None:
 def test_a_resize_that_is_settled_is_not_spoken_of() -> None:
     told = explained(usual(), workload("a", granted=1, conditions=[condition("ResizeRequested", holds=False)]))
     assert "resize" not in dict(told.facts)
+
+
+def test_an_older_slice_passes_the_workload_that_blocks_a_strict_queue() -> None:
+    made = tables(flavor(), cluster_queue(strict=True), local_queue(), workload("p", granted=10, count=12))
+    made.workloads.seen(workload("big", age=20, cpu=11))
+    older, younger = slice_of("p", age=30), slice_of("p", 1, age=10)
+    assert fact(explained(made, older), "why not yet").startswith("needs 1 cpu")
+    assert fact(explained(made, younger), "why not yet").startswith("waits behind team/big")

@@ -6,7 +6,7 @@ from typing import Any
 
 from autoscaler.admission.quota import cycle
 from autoscaler.admission.quota.books import Books, Tables
-from autoscaler.admission.waiting_reports import REST_PER_SECOND, WaitingReports
+from autoscaler.admission.waiting_reports import AGAIN_SECONDS, REST_PER_SECOND, WaitingReports
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import Write
 from autoscaler.api.manifests import Manifest
@@ -176,13 +176,30 @@ def test_a_refused_write_is_planned_again_when_it_may_be() -> None:
 def test_one_that_comes_while_its_queue_is_not_looked_at_is_not_told_that_it_is_far_back() -> None:
     told = Told(usual(), [waiting(0)])
     told.cycle()
-    told.clock.seconds = 0.5
+    told.clock.seconds = 1.2
+    told.cluster.tables.flavors.seen(flavor("other"))  # the queue is looked at, and not again for a second
+    told.cycle()
+    told.clock.seconds = 1.5
     told.cluster.put(waiting(1))
     told.cycle()
-    told.clock.seconds = 1.6
+    told.clock.seconds = 2.6
     told.cycle()
     assert told.reason("w0001") == "NoRoom"
     assert told.writes["w0001"] == 1
+
+
+def test_what_is_told_is_no_reason_to_look_again() -> None:
+    told = Told(usual(), [waiting(number) for number in range(3)])
+    assert len(told.cycle()) == 3
+    assert told.reports.next_at == AGAIN_SECONDS
+
+
+def test_what_is_wrong_with_a_slice_is_written_and_not_told_to_the_job() -> None:
+    told = Told(
+        tables(cluster_queue(), local_queue()), [workload_manifest("p", granted=1, count=2), slice_manifest("p")]
+    )
+    [write] = told.cycle()
+    assert (told.reason("p-main-0"), write.event) == ("FlavorsConflict", None)
 
 
 def test_an_inactive_one_is_told_and_has_no_position() -> None:
