@@ -140,10 +140,8 @@ def _spec(state: JobState, workload: Workload) -> tuple[Write, ...]:
 
 
 def _step(changes: Manifest) -> Step:
-    if "foldedSlices" in changes:
-        return Step.FOLD
     if "admission" in changes:
-        return Step.SHRINK
+        return Step.FOLD if "foldedSlices" in changes else Step.SHRINK
     return Step.RECORD if "opened" in changes or "withdrawn" in changes else Step.TELL
 
 

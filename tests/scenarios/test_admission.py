@@ -79,6 +79,8 @@ async def test_a_job_grows_in_part() -> None:
         await asyncio.sleep(10)
         assert (world.running(), world.gated(), len(world.slices()), world.granted()) == (2, 0, 0, 2)
         assert not world.holds("ResizeRequested")
+        told = [event["message"] for event in world.events("job")["Resized"]]
+        assert told == ["granted: main 1 → 3", "granted: main 3 → 2"]
         world.delete(kinds.JOBS, "job")
         await asyncio.sleep(10)
         assert world.find_workload() is None
