@@ -163,14 +163,15 @@ def _granted(status: Body) -> int:
 def _quotas(queue: Body) -> Iterator[tuple[str, int, int | None]]:
     for group in queue["spec"]["resourceGroups"]:
         for flavor in group["flavors"]:
-            (cpu,) = flavor["resources"]
+            cpu = next(each for each in flavor["resources"] if each["name"] == "cpu")
             limit = cpu.get("borrowingLimit")
             yield flavor["name"], int(cpu["nominalQuota"]), None if limit is None else int(limit)
 
 
 def _share_of(pod: Body) -> Share:
     notes = pod["metadata"]["annotations"]
-    return Share(notes["sluice.dev/cluster-queue"], notes["sluice.dev/flavors"].removeprefix("cpu="))
+    flavors = dict(each.split("=") for each in notes["sluice.dev/flavors"].split(","))
+    return Share(notes["sluice.dev/cluster-queue"], flavors["cpu"])
 
 
 def _stamp(pod: Body) -> str | None:

@@ -34,6 +34,11 @@ FLAVORS = kinds.custom(resources.ResourceFlavor)
 class World:
     """A cluster with room for all pods, and as many queues as a test makes. All that happens in it is audited."""
 
+    kind = "Job"
+    """The kind of the jobs that a test asks about."""
+    memory: str | None = None
+    """How much memory queues have, besides cpu; None: they do not count it."""
+
     def __init__(
         self, *, latency_seconds: float = 0.005, job_seconds: float | None = None, is_audited: bool = True
     ) -> None:
@@ -79,7 +84,7 @@ class World:
     def add_queue(self, name: str = "team", cpu: int | Mapping[str, int] = 4, **spec: Any) -> None:
         """Make a ClusterQueue with so many cpus, also by flavor, and a LocalQueue of its name that leads to it."""
         limit = spec.pop("borrowing_limit", None)
-        groups = quota(cpu if isinstance(cpu, Mapping) else {"standard": cpu}, limit)
+        groups = quota(cpu if isinstance(cpu, Mapping) else {"standard": cpu}, limit, self.memory)
         self.cluster.create(CLUSTER_QUEUES, builders.resource("ClusterQueue", name=name, resourceGroups=groups, **spec))
         self.cluster.create(LOCAL_QUEUES, builders.resource("LocalQueue", name=name, clusterQueue=name))
 
@@ -156,7 +161,7 @@ class World:
         return found
 
     def find_workload(self, job: str = "job") -> Body | None:
-        owned = [each for each in self.all(WORKLOADS) if _owner(each) == ("Job", job)]
+        owned = [each for each in self.all(WORKLOADS) if _owner(each) in {("Job", job), (self.kind, job)}]
         return owned[0] if owned else None
 
     def slices(self, job: str = "job") -> list[Body]:
@@ -188,7 +193,7 @@ class World:
         return found is not None and found["status"] == "True"
 
     def pods(self, job: str = "job") -> list[Body]:
-        return [each for each in self.all(kinds.PODS) if _owner(each) == ("Job", job)]
+        return [each for each in self.all(kinds.PODS) if _owner(each) in {("Job", job), (self.kind, job)}]
 
     def running(self, job: str = "job") -> int:
         """Return how many pods of a Job have a node and are not being deleted."""
@@ -264,13 +269,15 @@ async def runtime(
         world.audit.check()
 
 
-def quota(cpu: Mapping[str, int], borrowing_limit: int | None = None) -> list[Body]:
-    """Write the resource groups of a ClusterQueue: so many cpus by flavor, in this order."""
+def quota(cpu: Mapping[str, int], borrowing_limit: int | None = None, memory: str | None = None) -> list[Body]:
+    """Write the resource groups of a ClusterQueue: so many cpus by flavor, in this order, and memory where given."""
     more = {} if borrowing_limit is None else {"borrowingLimit": borrowing_limit}
+    others = [] if memory is None else [{"name": "memory", "nominalQuota": memory}]
     flavors = [
-        {"name": name, "resources": [{"name": "cpu", "nominalQuota": amount, **more}]} for name, amount in cpu.items()
+        {"name": name, "resources": [{"name": "cpu", "nominalQuota": amount, **more}, *others]}
+        for name, amount in cpu.items()
     ]
-    return [{"coveredResources": ["cpu"], "flavors": flavors}]
+    return [{"coveredResources": ["cpu", *(each["name"] for each in others)], "flavors": flavors}]
 
 
 def _node(name: str) -> Body:

@@ -1,0 +1,169 @@
+"""RayClusters under quota, played in virtual time; the test itself is KubeRay, which deletes whom it is told to."""
+
+import asyncio
+
+import pytest
+
+from autoscaler.admission.jobs.ray_cluster import RAY_CLUSTERS
+from autoscaler.api import keys
+from autoscaler.kube import kinds
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.admission_world import NAMESPACE, Body, World, runtime
+
+pytestmark = pytest.mark.simulated
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DEFINITION: Body = {
+    "metadata": {"name": "rayclusters.ray.io"},
+    "spec": {
+        "group": RAY_CLUSTERS.group,
+        "scope": "Namespaced",
+        "names": {"plural": RAY_CLUSTERS.plural, "kind": RAY_CLUSTERS.kind},
+        "versions": [
+            {
+                "name": RAY_CLUSTERS.version,
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": ANYTHING, "status": ANYTHING}}},
+                "subresources": {"status": {}},
+            }
+        ],
+    },
+}
+
+
+class RayWorld(World):
+    """A cluster that knows RayClusters."""
+
+    kind = "RayCluster"
+    memory = "1Ti"  # KubeRay's own containers want some
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster.create(kinds.DEFINITIONS, DEFINITION)
+
+    def add_ray(self, name: str = "ray", **replicas: int) -> None:
+        """Make a RayCluster with so many replicas by worker group; each pod wants one cpu."""
+        groups = [self.group(group, count) for group, count in replicas.items()]
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": {keys.QUEUE_NAME: "team"}}
+        spec = {"headGroupSpec": {"template": _template()}, "workerGroupSpecs": groups}
+        body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}
+        self._send("POST", RAY_CLUSTERS.collection(NAMESPACE), body)
+
+    def scale(self, name: str = "ray", **replicas: int) -> None:
+        """Change the worker groups."""
+        groups = [self.group(group, count) for group, count in replicas.items()]
+        self.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}})
+
+    def group(self, name: str, replicas: int) -> Body:
+        return {"groupName": name, "replicas": replicas, "maxReplicas": 100, "template": _template()}
+
+    def make_pods(self, group: str, count: int, name: str = "ray") -> None:
+        """Make pods from a group's template, as KubeRay does."""
+        ray = self._get(RAY_CLUSTERS, name)
+        groups = {each["groupName"]: each["template"] for each in ray["spec"]["workerGroupSpecs"]}
+        template = groups.get(group, ray["spec"]["headGroupSpec"]["template"])
+        owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": ray["metadata"]["uid"]}
+        labels = {keys.RAY_NODE_TYPE: "head" if group == "head" else "worker", keys.RAY_GROUP: group}
+        for _ in range(count):
+            metadata = {
+                "generateName": f"{name}-{group}-",
+                "namespace": NAMESPACE,
+                "labels": labels,
+                "ownerReferences": [{**owner, "controller": True}],
+            }
+            self.cluster.create(kinds.PODS, {"metadata": metadata, "spec": template["spec"]})
+
+    def is_suspended(self, name: str = "ray") -> bool:
+        return bool(self._get(RAY_CLUSTERS, name)["spec"].get("suspend"))
+
+
+@pytest.mark.accept("E5", part="quota of a pod that runs on is never given away")
+@pytest.mark.accept("E1", part="RayClusters")
+@pytest.mark.accept("E4", part="RayClusters")
+@simulated
+async def test_a_shrunk_ray_cluster_keeps_the_quota_of_pods_that_run_on() -> None:
+    world = RayWorld()
+    world.add_queue(cpu=4)
+    async with runtime(world):
+        world.add_ray(workers=3)
+        assert world.is_suspended()
+        await asyncio.sleep(10)
+        assert not world.is_suspended()
+        world.make_pods("head", 1)
+        world.make_pods("workers", 3)
+        await asyncio.sleep(10)
+        assert (world.running("ray"), world.gated("ray"), world.used()) == (4, 0, 4)
+        world.scale(workers=1)
+        world.add_job("next", pods=1)
+        await asyncio.sleep(60)
+        assert (world.running("ray"), world.used(), world.running("next")) == (4, 4, 0)
+        resize = world.condition("ResizeRequested", "ray")
+        assert resize is not None
+        assert (resize["status"], resize["reason"]) == ("True", "ScalingDown")
+        assert "keep their quota while they run" in resize["message"]
+        worker = next(pod for pod in world.pods("ray") if "-workers-" in pod["metadata"]["name"])
+        world.delete(kinds.PODS, worker["metadata"]["name"])
+        await asyncio.sleep(10)
+        assert (world.running("ray"), world.running("next"), world.used()) == (3, 1, 4)
+        assert world.holds("ResizeRequested", "ray")
+        assert not world.is_suspended()
+
+
+@pytest.mark.accept("E2", part="worker groups that are added later")
+@simulated
+async def test_a_worker_group_that_is_added_later_comes_by_slices_with_a_flavor_of_its_own() -> None:
+    world = RayWorld()
+    world.add_flavor("spot")
+    world.add_queue(cpu={"standard": 2, "spot": 4})
+    async with runtime(world):
+        world.add_ray(workers=1)
+        await asyncio.sleep(10)
+        world.make_pods("head", 1)
+        world.make_pods("workers", 1)
+        world.scale(workers=1, more=2)
+        await asyncio.sleep(10)
+        world.make_pods("more", 2)
+        await asyncio.sleep(10)
+        assert (world.running("ray"), world.gated("ray"), world.slices("ray")) == (4, 0, [])
+        granted = world.workload("ray")["status"]["admission"]["podSetAssignments"]
+        assert {each["name"]: (each["count"], each["flavors"]["cpu"]) for each in granted} == {
+            "head": (1, "standard"),
+            "workers": (1, "standard"),
+            "more": (2, "spot"),
+        }
+        world.scale(workers=1)
+        for pod in world.pods("ray"):
+            if "-more-" in pod["metadata"]["name"]:
+                world.delete(kinds.PODS, pod["metadata"]["name"])
+        await asyncio.sleep(10)
+        assert (world.running("ray"), world.used()) == (2, 2)
+        assert [each["name"] for each in world.workload("ray")["spec"]["podSets"]] == ["head", "workers"]
+
+
+@pytest.mark.accept("E19", part="vertical changes suspend and requeue")
+@simulated
+async def test_a_ray_cluster_whose_pods_become_larger_is_suspended_and_requeued() -> None:
+    world = RayWorld()
+    world.add_queue(cpu=4)
+    async with runtime(world):
+        world.add_ray(workers=1)
+        await asyncio.sleep(10)
+        world.make_pods("head", 1)
+        world.make_pods("workers", 1)
+        await asyncio.sleep(10)
+        larger = {**world.group("workers", 1), "template": _template("2")}
+        world.patch(RAY_CLUSTERS, "ray", {"spec": {"workerGroupSpecs": [larger]}})
+        await asyncio.sleep(10)
+        assert world.is_suspended()
+        assert "PodTemplateChanged" in str(world.condition("Evicted", "ray"))
+        for pod in world.pods("ray"):
+            world.delete(kinds.PODS, pod["metadata"]["name"])
+        await asyncio.sleep(10)
+        assert not world.is_suspended()
+        assert world.workload("ray")["spec"]["podSets"][1]["requests"]["cpu"] == "2000m"
+        assert world.granted("ray") == 2
+
+
+def _template(cpu: str = "1") -> Body:
+    container = {"name": "ray", "image": "ray:2", "resources": {"requests": {"cpu": cpu}}}
+    return {"spec": {"containers": [container]}}
