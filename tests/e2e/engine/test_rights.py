@@ -15,12 +15,12 @@ import pytest
 
 from autoscaler.api import keys, names, version
 from tests import builders
-from tests.e2e import rights, waiting
+from tests.e2e import rays, rights, waiting
 from tests.e2e.engine import stacks
 from tests.e2e.workers import queue_servers
 from tools.engine.engine import Engine
 from tools.engine.layout import Surroundings
-from tools.local.components import Options
+from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 from tools.local.referee import Referee
 from tools.stack import replicas
@@ -35,10 +35,14 @@ QUEUE = f"https://sqs.{stacks.REGION}.amazonaws.com/{stacks.ACCOUNT}/jobs"
 CUSTOM = f"/apis/{version.GROUP_VERSION}"
 WORKER_POOLS = f"{CUSTOM}/namespaces/{TEAM}/workerpools"
 PODS = f"/api/v1/namespaces/{TEAM}/pods"
+JOBS = f"/apis/batch/v1/namespaces/{TEAM}/jobs"
+RAY_CLUSTERS = f"{rays.API}/namespaces/{TEAM}/rayclusters"
+OK = 200
 Object = dict[str, Any]
 
 UNSEEN = {
     rights.Right("", version.GROUP, "instances", "get", ""),
+    rights.Right("", version.GROUP, "workloads", "get", ""),
     # What a create finds there already, which the watch has not told yet:
     # tests/autoscaler/kube/test_writer.py::test_a_create_whose_answer_was_lost_is_not_done_twice
 }
@@ -76,6 +80,18 @@ def cluster() -> Object:
             "other": {**account, "roleArn": ROLE},
             "keyed": {**account, "credentials": {"secretRef": {"namespace": TEAM, "name": "keys"}}},
         },
+        resourceFlavors={"any": {}},
+        clusterQueues={
+            TEAM: {
+                "resourceGroups": [
+                    {
+                        "coveredResources": ["cpu", "memory"],
+                        "flavors": [{"name": "any", "resources": [_quota("cpu", "4"), _quota("memory", "8Gi")]}],
+                    }
+                ]
+            }
+        },
+        localQueues={TEAM: {"door": {"clusterQueue": TEAM}}},
         workerPools={TEAM: {"jobs": {**spec, "workerSpec": {"idleTimeoutMinutes": 3, **source}}}},
         autoscaler={
             "scope": "cluster",
@@ -87,6 +103,10 @@ def cluster() -> Object:
             },
         },
     )
+
+
+def _quota(resource: str, amount: str) -> Object:
+    return {"name": resource, "nominalQuota": amount}
 
 
 class Story:
@@ -197,6 +217,33 @@ class Story:
         self.until(lambda: self.api.get(f"{PODS}/alone")["status"].get("phase") == "Running")
         self.api.request("DELETE", f"{PODS}/alone", {"gracePeriodSeconds": 0}).required()
 
+    def queue(self) -> None:
+        """A Job and a RayCluster get quota; the Job grows, both go, and meanwhile their flavor says who uses it."""
+        labels = {keys.QUEUE_NAME: "door"}
+        container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "250m"}}}
+        template = {"spec": {"containers": [container], "restartPolicy": "Never", "nodeSelector": {"nowhere": "none"}}}
+        body = {"metadata": {"name": "elastic", "labels": labels}, "spec": {"parallelism": 1, "template": template}}
+        self.api.create(JOBS, body)
+        self.until(lambda: not self.api.get(f"{JOBS}/elastic")["spec"]["suspend"])
+        self.api.merge(f"{JOBS}/elastic", {"spec": {"parallelism": 2}})
+        self.until(lambda: self.granted() == [2] and len(self.workloads()) == 1)
+        self.api.create(RAY_CLUSTERS, rays.cluster("ray", rays.group(replicas=1), labels=labels))
+        self.until(lambda: self.api.get(f"{RAY_CLUSTERS}/ray")["spec"].get("suspend") is False)
+        flavor = f"{CUSTOM}/resourceflavors/any"
+        self.api.delete(flavor)
+        self.until(lambda: self.api.get(flavor).get("status"))  # it says who keeps it in use
+        for path in (f"{JOBS}/elastic", f"{RAY_CLUSTERS}/ray"):
+            self.api.request("DELETE", path, {"propagationPolicy": "Background"}).required()
+        self.until(lambda: not self.workloads())
+
+    def workloads(self) -> list[Object]:
+        found: list[Object] = self.api.get(f"{CUSTOM}/namespaces/{TEAM}/workloads")["items"]
+        return found
+
+    def granted(self) -> list[int]:
+        admissions = [each.get("status", {}).get("admission") or {} for each in self.workloads()]
+        return [pods["count"] for each in admissions for pods in each.get("podSetAssignments", ())]
+
     def shrink(self) -> None:
         """The pool is deleted, its workers go, and the instances that are idle go too."""
         self.api.delete(f"{WORKER_POOLS}/http")
@@ -261,7 +308,9 @@ class Story:
 
 @pytest.fixture
 def plane(start_plane: Callable[[Options], Plane]) -> Plane:
-    return start_plane(Options(boot_seconds=0.5, audit=True))
+    made = start_plane(Options(components=USUAL | {Component.KUBERAY}, boot_seconds=0.5, audit=True))
+    waiting.eventually(lambda: made.api.request("GET", rays.API + "/rayclusters").status == OK)
+    return made
 
 
 @pytest.fixture
@@ -284,6 +333,7 @@ def test_the_runtime_has_every_right_that_it_uses_and_no_other(plane: Plane, sto
     story.renew()
     story.interrupt()
     story.reserve()
+    story.queue()
     story.shrink()
     story.stumble()
     story.leave()
