@@ -63,29 +63,36 @@ def evicted(state: JobState, now: float) -> tuple[Write, ...]:
 def finished(state: JobState, now: float) -> tuple[Write, ...]:
     """Say that a job has ended, and give its quota back, once no pod of it runs and no slice is left."""
     workload, job = _workload(state), _required(state)
-    if workload.is_finished:
+    if job.finished is None or (workload.is_finished and workload.admission is None):
         return ()
-    planned = _without_slices(state, "its job has finished")
-    if planned or state.is_running(now) or job.finished is None:
-        return planned
     message = job.finished.message or ("the job completed" if job.finished.succeeded else "the job failed")
     reason = "Succeeded" if job.finished.succeeded else "Failed"
     done = Change(type=ConditionType.FINISHED, holds=True, reason=reason, message=message)
+    planned = _without_slices(state, "its job has finished")
+    if planned and not workload.is_finished:  # first, so that no write under way counts a slice that is gone
+        status: Manifest = {"conditions": workload_status.with_conditions(workload, (done,), now)}
+        return (writes.patch_status(On.WORKLOAD, Step.TELL, workload, status, "the job has finished"),)
+    if planned or state.is_running(now):
+        return planned
     status = _nothing_granted(workload, now, reason="Finished", message="the job has finished", more=(done,))
     return (writes.patch_status(On.WORKLOAD, Step.RELEASE, workload, status, "the job has finished"),)
 
 
 def departing(state: JobState, now: float) -> tuple[Write, ...]:
-    """Release the Workload of a job that is gone, once no pod of it is open or recorded and no slice is left."""
+    """Release the Workload of a job that is gone, once no pod of it is open or recorded and no slice is left.
+
+    Its deletion is asked for first: a write that counts a slice may be under way, and must not succeed after the slice
+    has given its quota back.
+    """
     workload = _workload(state)
+    if not workload.is_leaving:
+        return (writes.delete(On.WORKLOAD, Step.RELEASE, workload, "its job is gone"),)
     planned = _without_slices(state, "its job is gone")
     if planned:
         return planned
     if state.is_running(now):
         return _unrecord(state, workload)
-    if workload.is_leaving:
-        return (_released(workload),)
-    return (writes.delete(On.WORKLOAD, Step.RELEASE, workload, "its job is gone, and no pod of it runs"),)
+    return (_released(workload),)
 
 
 def resumption(state: JobState) -> tuple[Write, ...]:

@@ -1,7 +1,8 @@
 """Slices: one Workload for each replica that a job has grown by, made and deleted as the job wants them. Pure.
 
 They are made only while the Workload's spec is what the job wants. Those that were counted are deleted, and of those
-that are too many the newest.
+that are too many the newest; but only once the Workload's spec says so, too: a write that counts such a slice may be
+under way, and must not succeed after the slice has given its quota back.
 """
 
 from collections.abc import Iterable
@@ -45,6 +46,8 @@ def _orphaned(state: JobState) -> Iterable[Write]:
 
 def _surplus(state: JobState, workload: Workload, name: str) -> Iterable[Write]:
     """Delete slices, newest first, for as long as the rest is still enough."""
+    if _spec(workload, name) != max(state.size(name), state.granted(name)):
+        return []
     there = [each for each in state.unfolded(name) if not each.is_leaving]
     total, planned = sum(each.pod_sets[0].count for each in there), []
     for each in reversed(there):
@@ -69,9 +72,12 @@ def _missing(state: JobState, workload: Workload, pods: WantedPods, now: float) 
 
 def _growth(state: JobState, workload: Workload, name: str) -> int:
     """Return how many pods are wanted and not granted."""
+    return max(0, min(state.size(name), _spec(workload, name)) - state.granted(name))
+
+
+def _spec(workload: Workload, name: str) -> int:
     pod_set = workload.pod_set(name)
-    spec = pod_set.count if pod_set is not None else 0
-    return max(0, min(state.size(name), spec) - state.granted(name))
+    return pod_set.count if pod_set is not None else 0
 
 
 def _is_resting(workload: Workload, now: float) -> bool:
