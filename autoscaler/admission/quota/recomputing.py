@@ -53,7 +53,7 @@ def read(books: Books) -> Recomputed:
 
 def _used(tables: Tables, every: dict[str, Workload]) -> list[Use]:
     uses = [usage.of(each, _parent(each, every)) for each in every.values()]
-    jobs = {each.job_uid for each in every.values() if not each.is_slice}
+    jobs = {each.job_uid for each in every.values() if not each.is_slice and each.admission is not None}
     pods = [usage.of_pod(pod) for pod in tables.pods]
     strays = [found[1] for found in pods if found is not None and found[0] not in jobs]
     return [*(use for use in uses if use is not None), *strays]

@@ -1,4 +1,4 @@
-"""Pods whose gate we opened and whose job has no Workload any more: they use quota until they are gone.
+"""Pods whose gate we opened and whose job has no Workload with quota any more: they use quota until they are gone.
 
 Pods are added up by job, so that a Workload that comes or goes costs the same however many pods its job has.
 """
@@ -27,7 +27,7 @@ class _OfJob:
 
 
 class Strays:
-    """The open pods of all jobs, of which those without a Workload are counted."""
+    """The open pods of all jobs, of which those without an admitted Workload are counted."""
 
     def __init__(self, count: Callable[[Use, int], None]) -> None:
         """Call `count` with what strays use, and 1 where it is used now or -1 where it is no longer."""
@@ -48,8 +48,7 @@ class Strays:
 
     def workload_changed(self, old: Workload | None, new: Workload | None) -> None:
         """Take over one change of the table of Workloads."""
-        before = old.job_uid if old is not None and not old.is_slice else None
-        after = new.job_uid if new is not None and not new.is_slice else None
+        before, after = _counted_for(old), _counted_for(new)
         if before == after:
             return
         if after is not None:
@@ -74,3 +73,10 @@ class Strays:
         found = self._jobs.get(job)
         for queue, total in found.queues.items() if found is not None else ():
             self._count(Use(queue, total), times)
+
+
+def _counted_for(workload: Workload | None) -> str | None:
+    """Return the UID of the job whose pods a Workload's own quota is for; None: it has none, or is a slice."""
+    if workload is None or workload.is_slice or workload.admission is None:
+        return None
+    return workload.job_uid

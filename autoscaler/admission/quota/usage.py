@@ -1,6 +1,6 @@
 """What a Workload, a slice or a pod without a Workload uses of which quota (rule 4). Pure.
 
-usage = min(spec, granted) + admitted slices not yet folded + open pods whose job has no Workload.
+usage = min(spec, granted) + admitted slices not yet folded + open pods whose job has no admitted Workload.
 """
 
 from collections.abc import Mapping

@@ -139,9 +139,10 @@ def test_open_pods_whose_job_has_no_workload_count() -> None:
         assert used(pod(cpu=2, **each)) == {}
 
 
-def test_pods_whose_job_has_a_workload_do_not_count_but_a_slice_is_none() -> None:
-    assert used(pod(cpu=2), workload("a")) == {}
-    assert used(pod(cpu=2), workload("b", job_uid="u-job-a")) == {}
+def test_pods_whose_job_has_an_admitted_workload_do_not_count_but_a_slice_is_none() -> None:
+    assert used(pod(cpu=2), workload("a", granted=1)) == {"team": 1}
+    assert used(pod(cpu=2), workload("b", job_uid="u-job-a", granted=1)) == {"team": 1}
+    assert used(pod(cpu=2), workload("a")) == {"team": 2}
     assert used(pod(cpu=2), slice_of("a", 0)) == {"team": 2}
 
 

@@ -69,6 +69,12 @@ def test_usage_of_workloads_slices_and_strays_takes_room() -> None:
     assert names(decide(usual(*used, workload("b", cpu=4)))) == ["admit b"]
 
 
+def test_pods_that_run_while_their_workload_waits_take_room_too() -> None:
+    used = [workload("a", cpu=20), pod(job_uid="u-job-a", cpu=3)]
+    assert names(decide(usual(*used, workload("b", cpu=8)))) == []
+    assert names(decide(usual(*used, workload("b", cpu=7)))) == ["admit b"]
+
+
 def test_nothing_is_admitted_where_more_is_used_than_there_is() -> None:
     assert names(decide(usual(workload("a", count=11, granted=11), workload("b", cpu="1m")))) == []
 
