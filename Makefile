@@ -86,6 +86,10 @@ e2e: tools ## The tests marked real, on the real parts
 bench: tools ## Measurements, one JSON line each (NAME=… for some of them, SCALE=0.1 for a quick look)
 	@$(BIN)/python -m tests.bench $(NAME) --scale $(or $(SCALE),1)
 
+.PHONY: model
+model: $(READY) ## Explore admission exhaustively on a toy cluster: every order of every write (NAME=… for some; half an hour)
+	@$(BIN)/python -m tests.model $(NAME)
+
 .PHONY: features
 features: $(READY) ## Promises, the tests that prove them and their tiers (FORMAT=json for programs)
 	@$(BIN)/python -m tools.features --format $(or $(FORMAT),text)

@@ -1,0 +1,155 @@
+"""The runtime of the toy cluster: the real decisions, on what the runtime has seen. What it decides is remembered.
+
+Every decision sees the tables that the real runtime would build from these objects, through the same index of jobs and
+the same books of quota.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from autoscaler.admission import decide as job_decisions
+from autoscaler.admission import known, priorities, workload
+from autoscaler.admission.job_state import Memory, Policy
+from autoscaler.admission.jobs.batch_job import BatchJob
+from autoscaler.admission.jobs.port import Job
+from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.writes import Step, Verb, Write
+from autoscaler.kube import objects, store
+from tests.autoscaler.admission import builders
+from tests.model import contents
+from tests.model.cluster import Sent, State
+from tests.model.contents import GONE, NODE, NOW, Contents, PodFacts, WorkloadFacts
+
+PRIORITY: Final = "high"
+POLICY: Final = Policy(pods_ready_timeout_seconds=1800.0)
+_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+_KINDS: Final = (BatchJob(),)
+
+
+class Runtime:
+    """Decides what to write."""
+
+    def __init__(self, known_contents: Contents, queue: Any, *, seconds: Callable[[int], float]) -> None:
+        self._contents = known_contents
+        self._queue = queue
+        self._seconds = seconds
+        self._jobs: dict[Any, tuple[Sent, ...]] = {}
+        self._plans: dict[Any, tuple[Sent, ...]] = {}
+
+    def writes(self, state: State) -> list[Sent]:
+        """Return every write that some decision on the runtime's view of the cluster asks for."""
+        seen = [each.cache for each in state.entries if each.cache != GONE]
+        by_job: dict[str, list[int]] = {}
+        for number in seen:
+            job = self._contents[number].job
+            if job is not None:
+                by_job.setdefault(job, []).append(number)
+        planned = [write for job, numbers in by_job.items() for write in self._of_job(job, tuple(numbers), state)]
+        if state.held is None or not state.held.by_quota:
+            planned += self._of_quota(seen, state)
+        return planned
+
+    def _of_job(self, uid: str, numbers: tuple[int, ...], state: State) -> tuple[Sent, ...]:
+        touched = frozenset(each for each in state.touched if each.startswith(f"{uid}."))
+        refused = frozenset(each for each in state.refused if each.startswith(f"{uid}."))
+        key = (uid, numbers, touched, refused, state.time)
+        found = self._jobs.get(key)
+        if found is None:
+            memory = Memory(touched=touched, refused=refused)
+            found = self._jobs[key] = self._decided(uid, numbers, memory, NOW + self._seconds(state.time))
+        return found
+
+    def _decided(self, uid: str, numbers: tuple[int, ...], memory: Memory, now: float) -> tuple[Sent, ...]:
+        """Decide about one job; what would only tell something is taken as told, for it stands in no content."""
+        decoded = {number: self._contents[number].decoded for number in numbers}
+        for _ in range(2):
+            job_state = self._known(decoded.values()).state(uid, memory)
+            writes = job_decisions.decide(job_state, now=now, policy=POLICY).writes
+            telling = next((each for each in writes if self._only_tells(each, numbers)), None)
+            if telling is None:
+                return tuple(_sent(each, by_quota=False) for each in writes)
+            number = next(each for each in numbers if self._contents[each].facts.uid == telling.uid)
+            manifest = contents.merged(self._contents[number].manifest, {"status": telling.body})
+            decoded[number] = workload.decode(msgspec.json.encode(manifest))
+        raise AssertionError(f"told twice: {telling}")
+
+    def _only_tells(self, write: Write, numbers: Iterable[int]) -> bool:
+        if write.step is not Step.TELL:
+            return False
+        number = next(each for each in numbers if self._contents[each].facts.uid == write.uid)
+        return self._contents.changed(number, {"status": write.body}) == number
+
+    def _of_quota(self, seen: list[int], state: State) -> tuple[Sent, ...]:
+        numbers = tuple(each for each in seen if self._is_counted(each))
+        key = (numbers, state.time)
+        found = self._plans.get(key)
+        if found is None:
+            kept = books.Books(self._tables(numbers))
+            plan = cycle.decide(kept, now=NOW + self._seconds(state.time), most=100)
+            found = self._plans[key] = tuple(_sent(each, by_quota=True) for each in plan.writes)
+        return found
+
+    def _is_counted(self, number: int) -> bool:
+        facts = self._contents.facts(number)
+        return isinstance(facts, WorkloadFacts) or (isinstance(facts, PodFacts) and facts.is_open)
+
+    def _tables(self, numbers: Iterable[int]) -> books.Tables:
+        made = builders.tables(self._queue, builders.local_queue(), builders.flavor())
+        for number in numbers:
+            decoded = self._contents[number].decoded
+            builders.table_of(made, decoded).seen(decoded)
+        return made
+
+    def _known(self, decoded: Iterable[Any]) -> known.Known:
+        tables = known.Tables(
+            workloads=store.Table(),
+            jobs={"Job": store.Table()},
+            pods=store.Table(),
+            nodes=store.Table(),
+            flavors=store.Table(),
+            cluster_queues=store.Table(),
+            local_queues=store.Table(),
+            namespaces=store.Table(),
+            priority_classes=store.Table(),
+        )
+        tables.nodes.seen(_NODE)
+        tables.priority_classes.seen(_HIGH)
+        tables.flavors.seen(builders.flavor())
+        found = known.Known(tables, _KINDS)
+        for each in decoded:
+            found_in: dict[type, Any] = {Job: tables.jobs["Job"], workload.Workload: tables.workloads}
+            found_in.get(type(each), tables.pods).seen(each)
+        return found
+
+
+def _sent(write: Write, *, by_quota: bool) -> Sent:
+    body: Any = write.body
+    if write.verb is Verb.PATCH_STATUS:
+        body = {"status": body}
+    elif write.step is Step.SUSPEND:
+        body = _KINDS[0].suspension(is_suspended=body["suspend"])
+    return Sent(
+        step=write.step,
+        on=write.on,
+        verb=write.verb,
+        uid=write.uid if write.verb is not Verb.CREATE else write.key.name,
+        exact=write.resource_version is not None,
+        body=_ENCODER.encode(body),
+        why=write.why,
+        by_quota=by_quota,
+    )
+
+
+_NODE: Final = objects.node(
+    msgspec.json.encode(
+        {
+            "metadata": {"name": NODE, "resourceVersion": "1"},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
+    )
+)
+_HIGH: Final = priorities.decode(
+    msgspec.json.encode({"metadata": {"name": PRIORITY, "resourceVersion": "1"}, "value": 10})
+)

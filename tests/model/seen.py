@@ -1,0 +1,71 @@
+"""The server's objects as auditors read them: usage, pods and slices, reckoned anew from what the objects say."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.model.contents import Facts, JobFacts, PodFacts, WorkloadFacts
+
+
+@dataclass(slots=True)
+class Seen:
+    """The server's objects."""
+
+    jobs: dict[str, JobFacts] = field(default_factory=dict)
+    parents: dict[str, WorkloadFacts] = field(default_factory=dict)
+    slices: dict[str, WorkloadFacts] = field(default_factory=dict)
+    pods: dict[str, PodFacts] = field(default_factory=dict)
+
+    usage: int = 0
+
+    @classmethod
+    def of(cls, objects: Iterable[Facts]) -> "Seen":
+        """Sort objects by their kinds."""
+        seen = cls()
+        for facts in objects:
+            match facts:
+                case JobFacts():
+                    seen.jobs[facts.uid] = facts
+                case PodFacts():
+                    seen.pods[facts.uid] = facts
+                case WorkloadFacts():
+                    (seen.slices if facts.is_slice else seen.parents)[facts.uid] = facts
+        seen.usage = sum(map(seen.use_of, seen.parents.values())) + seen.strays()
+        return seen
+
+    def slices_of(self, parent: WorkloadFacts) -> list[WorkloadFacts]:
+        return [each for each in self.slices.values() if each.owner == parent.uid]
+
+    def pods_of(self, parent: WorkloadFacts) -> list[PodFacts]:
+        """Return the pods that belong to a Workload's job and have not ended."""
+        return [each for each in self.pods.values() if each.owner == parent.job and not each.ended]
+
+    def use_of(self, parent: WorkloadFacts) -> int:
+        """Return what a Workload and its slices use (rule 4)."""
+        if parent.granted is None:
+            return 0
+        own = min(parent.spec, parent.granted)
+        if parent.evicted or parent.finished:
+            return own
+        return own + sum(
+            min(each.spec, each.granted)
+            for each in self.slices_of(parent)
+            if each.granted is not None and each.uid not in parent.folded
+        )
+
+    def strays(self) -> int:
+        """Return how many open pods count by themselves: their job has no Workload that is admitted."""
+        known = {each.job for each in self.parents.values() if each.granted is not None}
+        return sum(pod.is_open and pod.stamped is not None and pod.stamped not in known for pod in self.pods.values())
+
+    def claims(self, besides: str = "") -> int:
+        """Return what is claimed by others than one: of each that still waits, no more than it asks for now."""
+        every = (*self.parents.values(), *self.slices.values())
+        return sum(min(each.spec, each.claim or 0) for each in every if each.uid != besides and self._waits(each))
+
+    def _waits(self, workload: WorkloadFacts) -> bool:
+        if workload.granted is not None or workload.leaving or not workload.active:
+            return False
+        if not workload.is_slice:
+            return True
+        parent = self.parents.get(workload.owner or "")
+        return parent is not None and parent.granted is not None and not (parent.evicted or parent.leaving)
