@@ -107,23 +107,29 @@ class PodKinds:
         }
 
     def job_of(self, pod: objects.Pod) -> Collection[str]:
-        """Return the UID of the job that a pod belongs to, where it belongs to one of a kind that can be queued."""
+        """Return the UID of the job that a pod belongs to, where it belongs to one of a kind that can be queued.
+
+        A pod that nobody owns any more belongs to the job for which its gate was opened: it outlived it.
+        """
         owner = pod.meta.controller
-        return (owner.uid,) if owner is not None and (owner.api_version, owner.kind) in self._kinds else ()
+        if owner is None:
+            stamp = pod.meta.annotations.get(keys.JOB_UID)
+            return (stamp,) if stamp else ()
+        return (owner.uid,) if (owner.api_version, owner.kind) in self._kinds else ()
 
     def pod_set_of(self, pod: objects.Pod) -> str:
         """Return the pod set of a job's pod."""
-        return self._kind_of(pod).pod_set_of(pod)
+        kind = self._kind_of(pod)
+        return kind.pod_set_of(pod) if kind is not None else pod.meta.annotations.get(keys.POD_SET, "")
 
     def place_of(self, pod: objects.Pod) -> int | None:
         """Return a pod's index among those of its pod set."""
-        return self._kind_of(pod).place_of(pod)
+        kind = self._kind_of(pod)
+        return kind.place_of(pod) if kind is not None else None
 
-    def _kind_of(self, pod: objects.Pod) -> port.ResizableJob:
+    def _kind_of(self, pod: objects.Pod) -> port.ResizableJob | None:
         owner = pod.meta.controller
-        if owner is None:
-            raise ValueError(f"pod {pod.meta.key} belongs to no job")
-        return self._kinds[owner.api_version, owner.kind]
+        return self._kinds[owner.api_version, owner.kind] if owner is not None else None
 
 
 def index(table: store.Table[objects.Pod], kinds: PodKinds) -> PodIndex:

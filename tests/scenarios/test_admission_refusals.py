@@ -107,7 +107,11 @@ def _delete(world: World) -> None:
 
 
 def _orphan(world: World) -> None:
+    """Delete the job, and let the pods that outlive it end."""
+    pods = world.pods(JOB)
     world.delete(kinds.JOBS, JOB, policy="Orphan")
+    for pod in pods:
+        world.end(pod)
 
 
 def _end(world: World) -> None:

@@ -14,6 +14,7 @@ from tests.scenarios.admission_world import (
     FLAVORS,
     LOCAL_QUEUES,
     NAMESPACE,
+    WORKLOADS,
     Body,
     World,
     runtime,
@@ -274,6 +275,27 @@ async def test_gated_pods_whose_job_is_gone_are_told_and_never_opened() -> None:
             assert [each["count"] for each in told] == [1]
             assert told[0]["message"].startswith("no job owns it: its gate sluice.dev/admission will not be opened")
             assert world._get(kinds.PODS, name)["spec"]["schedulingGates"] == [{"name": keys.ADMISSION_GATE}]
+
+
+@pytest.mark.accept("E20", part="pods that outlive their job keep its Workload")
+@simulated
+async def test_a_workload_stays_for_as_long_as_pods_that_outlived_their_job_run() -> None:
+    world = World()
+    world.add_queue("team", cpu=2)
+    async with runtime(world):
+        world.add_job("job", pods=2)
+        await asyncio.sleep(20)
+        first, second = world.pods("job")
+        world.delete(kinds.JOBS, "job", policy="Orphan")
+        world.add_job("next", pods=2)
+        for pod in (first, second):
+            await asyncio.sleep(60)
+            assert len(world.all(WORKLOADS)) == 2
+            assert (world.used(), world.granted("next")) == (2, 0)
+            world.end(pod)
+        await asyncio.sleep(20)
+        assert len(world.all(WORKLOADS)) == 1
+        assert (world.used(), world.granted("next")) == (2, 2)
 
 
 @pytest.mark.accept("E19", part="left alone with a reason")
