@@ -22,13 +22,17 @@ def cluster(
     **spec: Any,
 ) -> Object:
     """Write a RayCluster with a head and these worker groups; the gates are those of the head."""
-    head = {"rayStartParams": {}, "template": template(gates=gates, cpu=cpu)}
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": {"name": name, "labels": labels or {}},
-        "spec": {"headGroupSpec": head, "workerGroupSpecs": list(groups), **spec},
+        "spec": {"headGroupSpec": head(gates=gates, cpu=cpu), "workerGroupSpecs": list(groups), **spec},
     }
+
+
+def head(*, gates: Sequence[str] = (), cpu: str = "250m", **pod: Any) -> Object:
+    """Write the group of the head; what is given besides goes into its pod's spec."""
+    return {"rayStartParams": {}, "template": template(gates=gates, cpu=cpu, **pod)}
 
 
 def group(
@@ -46,10 +50,10 @@ def group(
     }
 
 
-def template(*, gates: Sequence[str] = (), cpu: str = "250m") -> Object:
+def template(*, gates: Sequence[str] = (), cpu: str = "250m", **pod: Any) -> Object:
     """Write the template of pods with one container; no request is below that of the operator's init container."""
     requests = {"cpu": cpu, "memory": "256Mi"}
-    spec: Object = {"containers": [{"name": "ray", "image": "ray:1", "resources": {"requests": requests}}]}
+    spec: Object = {"containers": [{"name": "ray", "image": "ray:1", "resources": {"requests": requests}}], **pod}
     if gates:
         spec["schedulingGates"] = [{"name": gate} for gate in gates]
     return {"spec": spec}

@@ -22,7 +22,7 @@ from tools.local.api import Api
 from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
-COMPONENTS = USUAL - {Component.MOTO, Component.FLEET} | {Component.KUBERAY}
+COMPONENTS = USUAL | {Component.KUBERAY}
 FLAGS = ("--controllers", "admission")
 """How every replica of these tests is started."""
 Start = Callable[..., replicas.Replica]
@@ -30,7 +30,7 @@ Start = Callable[..., replicas.Replica]
 
 @pytest.fixture(scope="session")
 def admission_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """A plane with our definitions and policies, nodes, and Ray's operator."""
+    """A plane with our definitions and policies, nodes, and Ray's operator; instances are played too."""
     with Plane.start(tmp_path_factory.mktemp("admission"), Options(components=COMPONENTS)) as plane:
         _define(plane)
         _police(plane)
@@ -108,6 +108,7 @@ def alone(admission_plane: Plane, runtime_api: Api) -> Iterator[Ground]:
     made = Ground(plane=admission_plane, runtime=runtime_api, namespace=namespace)
     try:
         with recorder.Recorder(admission_plane) as recording:
+            made.recording = recording
             yield made
             auditor.require(recording.history())
     finally:

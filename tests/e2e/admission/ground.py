@@ -5,12 +5,15 @@ one, jobs wait as the policies left them.
 """
 
 import dataclasses
+import itertools
 import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from autoscaler.api import keys, policies, version
 from tests.e2e import rays, waiting
+from tests.e2e.admission.history import Event
+from tests.e2e.admission.recorder import Recorder
 from tools.local import api
 from tools.local.api import Api
 from tools.local.plane import Plane
@@ -23,7 +26,10 @@ NODE_LABEL = "example.com/kind"
 """On the nodes; its value is the flavor that they are for."""
 FLAVOR = "usual"
 """The flavor of the nodes that are always there."""
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 RUN_FOR = "local.sluice.dev/run-for"
+HOLD = "example.com/hold"
+"""A finalizer that keeps a pod terminating."""
 HOUR = "1h"
 
 
@@ -35,6 +41,8 @@ class Ground:
     runtime: Api
     """A connection as the runtime, which alone may write Workloads."""
     namespace: str
+    recording: Recorder | None = None
+    """All that has happened since the test began; None: nobody writes it down."""
     _made: list[str] = dataclasses.field(default_factory=list)
 
     @property
@@ -67,20 +75,37 @@ class Ground:
         self._make("LocalQueue", self.path("localqueues"), chosen, {"clusterQueue": chosen})
         return chosen
 
-    def set_quota(self, queue: str, cpu: str, flavor: str = FLAVOR) -> None:
-        """Change how much cpu a ClusterQueue of one flavor has."""
-        self.api.merge(f"{CUSTOM}/clusterqueues/{queue}", {"spec": {"resourceGroups": _groups({flavor: cpu})}})
+    def set_quota(self, queue: str, cpu: str, *, flavors: Mapping[str, str] | None = None) -> None:
+        """Change how much cpu a ClusterQueue has, of the usual flavor or by flavor."""
+        groups = _groups(flavors or {FLAVOR: cpu})
+        self.api.merge(f"{CUSTOM}/clusterqueues/{queue}", {"spec": {"resourceGroups": groups}})
+
+    def add_priority(self, value: int) -> str:
+        """Make a PriorityClass; return its name."""
+        name = f"{self.namespace}-{value}"
+        self.api.create(PRIORITIES, {"metadata": {"name": name}, "value": value})
+        self._made.append(f"{PRIORITIES}/{name}")
+        return name
 
     # Jobs
 
-    def make_job(
-        self, name: str, queue: str | None, *, pods: int = 1, cpu: str = "1", run_for: str = HOUR, **spec: Any
+    def make_job(  # a test sets what matters to it
+        self,
+        name: str,
+        queue: str | None,
+        *,
+        pods: int = 1,
+        cpu: str = "1",
+        run_for: str = HOUR,
+        priority: str | None = None,
+        **spec: Any,
     ) -> Object:
         """Create a Job of so many pods at once, each of which runs for so long."""
         container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+        chosen = {"priorityClassName": priority} if priority is not None else {}
         template = {
             "metadata": {"annotations": {RUN_FOR: run_for}},
-            "spec": {"restartPolicy": "Never", "containers": [container]},
+            "spec": {"restartPolicy": "Never", "containers": [container], **chosen},
         }
         counts = {"parallelism": pods, "completions": pods}
         return self._made_job("jobs", name, queue, {**counts, "template": template, **spec})
@@ -93,7 +118,20 @@ class Ground:
         """Change the spec of a job, as a person does."""
         self.api.merge(self.path(kind, name), {"spec": spec})
 
-    # What a kubelet does
+    def change_workload(self, job: Object, **spec: Any) -> None:
+        """Change the spec of a job's Workload, as an editor does."""
+        self.api.merge(self.path("workloads", name_of(self.workload(job))), {"spec": spec})
+
+    # What happens to pods
+
+    def delete_pod(self, pod: Object) -> None:
+        self.api.delete(self.path("pods", name_of(pod)))
+
+    def hold(self, pod: Object, *, is_held: bool = True) -> None:
+        """Keep a pod from going once it is deleted, or let it go."""
+        kept = [each for each in pod["metadata"].get("finalizers", ()) if each != HOLD]
+        finalizers = [*kept, HOLD] if is_held else kept or None
+        self.api.merge(self.path("pods", name_of(pod)), {"metadata": {"finalizers": finalizers}})
 
     def end(self, pod: Object, phase: str = "Succeeded") -> None:
         """Let a pod end."""
@@ -150,7 +188,44 @@ class Ground:
         query = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
         return [(each["reason"], each["message"]) for each in self.api.get(self.path("events"), query)["items"]]
 
+    def seen(self) -> list[Event]:
+        """Return all that has happened, as far as it has arrived."""
+        assert self.recording is not None
+        return self.recording.seen()
+
+    def suspensions(self, job: Object) -> list[bool]:
+        """Return whether a job was suspended, from the test's beginning on, each time that this changed."""
+        assert self.recording is not None
+        seen = [event.object for event in self.recording.history().in_order() if uid_of(event.object) == uid_of(job)]
+        return [value for value, _ in itertools.groupby(bool(each["spec"].get("suspend")) for each in seen)]
+
     # Waiting
+
+    def await_handled(self) -> None:
+        """Wait until the runtime has dealt with all that was changed: a job that comes later has its quota."""
+        name = f"probe-{secrets.token_hex(3)}"
+        probe = self.make_job(name, self.add_queue("1"))
+        self.wait_for_grant(probe, main=1)
+
+    def wait_for_usage(self, queue: str, **want: str) -> None:
+        """Wait until the status of a ClusterQueue says that so much cpu is used, by flavor."""
+
+        def used() -> bool:
+            have = self.usage(queue)
+            assert have == want, f"{want} wanted, {have} is used"
+            return True
+
+        waiting.eventually(used, within_seconds=30)
+
+    def wait_for_event(self, kind: str, job: Object, reason: str, text: str = "") -> None:
+        """Wait until a job was told something, with these words in it."""
+
+        def told() -> bool:
+            found = self.events(kind, name_of(job))
+            assert any(each == reason and text in message for each, message in found), f"{reason} wanted: {found}"
+            return True
+
+        waiting.eventually(told, within_seconds=30)
 
     def wait_for_condition(self, job: Object, kind: str, **want: str) -> Object:
         """Wait until a job's Workload has a condition with these values."""

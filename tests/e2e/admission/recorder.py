@@ -38,6 +38,10 @@ class Recorder:
             events=tuple(event for watch in self._watches for event in watch.events),
         )
 
+    def seen(self) -> list[Event]:
+        """Return what has arrived until now, kind by kind."""
+        return [event for watch in self._watches for event in list(watch.events)]
+
     def __enter__(self) -> Self:
         return self
 
