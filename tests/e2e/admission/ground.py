@@ -129,8 +129,8 @@ class Ground:
 
     def hold(self, pod: Object, *, is_held: bool = True) -> None:
         """Keep a pod from going once it is deleted, or let it go."""
-        kept = [each for each in pod["metadata"].get("finalizers", ()) if each != HOLD]
-        finalizers = [*kept, HOLD] if is_held else kept or None
+        there = self.get("pods", name_of(pod))["metadata"].get("finalizers", [])
+        finalizers = [*there, HOLD] if is_held else [each for each in there if each != HOLD]
         self.api.merge(self.path("pods", name_of(pod)), {"metadata": {"finalizers": finalizers}})
 
     def end(self, pod: Object, phase: str = "Succeeded") -> None:

@@ -149,7 +149,6 @@ def test_a_worker_group_that_is_added_later_gets_quota_of_its_own(site: Ground) 
 
 
 @pytest.mark.accept("E7", part="the head and a worker of a RayCluster that come again pass again")
-@pytest.mark.accept("E14", part="a worker that terminates keeps its place")
 def test_pods_that_are_deleted_come_again_and_pass_again(site: Ground) -> None:
     queue = site.add_queue("2")
     ray = site.make_ray("ray", queue, rays.group(cpu="1"))
