@@ -12,6 +12,7 @@ from autoscaler.api import keys, version
 from tests import builders
 from tests.e2e import groups, waiting
 from tools.local import fleet_cloud
+from tools.local.api import Api
 from tools.local.groups import GROUP_LABEL, IMAGE
 from tools.local.plane import Plane
 from tools.local.referee import Referee
@@ -34,6 +35,8 @@ class Site:
 
     plane: Plane
     referee: Referee
+    remover: Api | None = None
+    """Whoever may delete Instances, where policies say who; None: anybody may."""
     id: str = dataclasses.field(default_factory=lambda: secrets.token_hex(3))
     _made: list[str] = dataclasses.field(default_factory=list)
     """Paths of objects, to be deleted in the end."""
@@ -264,7 +267,9 @@ class Site:
             if name in here:
                 self.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
             self.ec2.delete_launch_template(LaunchTemplateName=name)
-        for path in [*self._records(), *reversed(self._made)]:
+        for path in self._records():
+            (self.remover or self.plane.api).delete(path)
+        for path in reversed(self._made):
             self.plane.api.delete(path)
             self._let_go(path)
         if self._groups:
