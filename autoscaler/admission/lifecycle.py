@@ -38,12 +38,14 @@ def new(state: JobState, now: float) -> tuple[Write, ...]:
 
 
 def waiting(state: JobState, now: float) -> tuple[Write, ...]:
-    """Keep a waiting Workload as its job is, and the job suspended."""
+    """Keep a waiting Workload as its job is, and the job suspended; one that cannot be queued keeps no place."""
     del now
     job, workload = _required(state), _workload(state)
     planned = [*suspension(state, "it waits for quota"), *_without_slices(state, "its job is not admitted")]
-    spec = _spec(job, state.priority)
-    if job.problem is None and spec_differs(workload, job, state.priority):
+    if job.problem is not None:
+        planned.append(writes.delete(On.WORKLOAD, Step.RELEASE, workload, f"its job cannot be queued: {job.problem}"))
+    elif spec_differs(workload, job, state.priority):
+        spec = _spec(job, state.priority)
         planned.append(writes.patch(On.WORKLOAD, Step.SPEC, workload, {"spec": spec}, "the job changed"))
     return tuple(planned)
 
