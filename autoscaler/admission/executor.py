@@ -18,7 +18,7 @@ from autoscaler.admission.writes import On, Step, Verb, Write
 from autoscaler.kube import objects, port, writer
 
 log = structlog.get_logger()
-AT_ONCE: Final = 16
+AT_ONCE: Final = 32
 """So many writes of one sort are under way at once."""
 REFUSED_MAX: Final = 5
 """So many refusals in a row of one sort, and no success, end it for now."""

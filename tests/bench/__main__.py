@@ -5,7 +5,18 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench import admitting, planning, previewing, reacting, removing, simulating, starting, watching, working
+from tests.bench import (
+    admitting,
+    planning,
+    previewing,
+    reacting,
+    removing,
+    simulating,
+    starting,
+    ungating,
+    watching,
+    working,
+)
 
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "baseline": admitting.baseline,
@@ -22,6 +33,7 @@ ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "starting": starting.starting,
     "sync": watching.sync,
     "growth": working.growth,
+    "ungating": ungating.ungating,
     "workers": working.workers,
     "polls": working.polls,
     "pool_memory": working.pool_memory,

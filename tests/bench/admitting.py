@@ -237,8 +237,7 @@ async def _followed(api: port.Api) -> AsyncGenerator[Jobs, None]:
 @contextlib.contextmanager
 def _plane() -> Iterator[Plane]:
     with tempfile.TemporaryDirectory() as directory, load.store(Path(directory)) as plane:
-        for definition in (*crds.all_crds(), toy_jobs.DEFINITION):
-            plane.api.create(kinds.DEFINITIONS.collection(), dict(definition))
+        load.define(plane, (*crds.all_crds(), toy_jobs.DEFINITION))
         yield plane
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,17 @@ def store(directory: Path) -> Iterator[Plane]:
     with Plane.start(directory, Options(components=STORE)) as plane:
         plane.api.create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": "default"}})
         yield plane
+
+
+def define(plane: Plane, definitions: Iterable[dict[str, Any]]) -> None:
+    """Serve kinds, and wait until they are: a definition takes seconds on a busy computer."""
+    for definition in definitions:
+        plane.api.create(kinds.DEFINITIONS.collection(), dict(definition))
+    for definition in definitions:
+        spec = definition["spec"]
+        path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+        while not plane.api.request("GET", path).ok:
+            time.sleep(0.05)
 
 
 @contextlib.asynccontextmanager

@@ -1,0 +1,202 @@
+"""How fast gates are opened, beside a bare client that sends the same patches, and what a growth costs in all.
+
+The real API server; there is no Job controller: this process makes the gated pods of its Jobs.
+"""
+
+import asyncio
+import contextlib
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from autoscaler.api import crds, keys, resources
+from autoscaler.kube import kinds, port
+from tests import builders
+from tests.bench import load, processes, results
+from tools.local.plane import REPOSITORY, Plane
+
+CLUSTER_QUEUES: Final = kinds.custom(resources.ClusterQueue)
+LOCAL_QUEUES: Final = kinds.custom(resources.LocalQueue)
+FLAVORS: Final = kinds.custom(resources.ResourceFlavor)
+PODS: Final = 1000
+ROUNDS: Final = 5
+CLIENTS: Final = 32
+WITHIN_SECONDS: Final = 300.0
+
+
+def ungating(scale: float) -> None:
+    """1,000 gates of one job, granted at once, beside a bare client in turn, five rounds (bar: 80 %); then a growth."""
+    with _plane() as plane, _runtime(plane) as process:
+        asyncio.run(_ungating(plane, process, max(10, int(PODS * scale))))
+
+
+class Opened:
+    """When the gates of each job's pods were opened."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, list[float]] = {}
+
+    async def follow(self, api: port.Api) -> None:
+        """Watch pods from now on."""
+        listed = msgspec.json.decode(
+            port.required(await api.send(port.Request(method="GET", path=kinds.PODS.collection("default"))))
+        )
+        gated: dict[str, bool] = {}
+        async for batch in api.watch(
+            kinds.PODS.collection("default"), {"resourceVersion": listed["metadata"]["resourceVersion"]}
+        ):
+            for line in batch:
+                pod = msgspec.json.decode(line)["object"]
+                name, is_gated = pod["metadata"]["name"], bool(pod["spec"].get("schedulingGates"))
+                if gated.get(name) and not is_gated:
+                    self.at.setdefault(pod["metadata"]["labels"]["job"], []).append(time.monotonic())
+                gated[name] = is_gated
+
+    async def until(self, job: str, count: int) -> float:
+        """Wait for so many; return the seconds from the first to the last."""
+        async with asyncio.timeout(WITHIN_SECONDS):
+            while len(self.at.get(job, ())) < count:  # noqa: ASYNC110  # a watch fills it
+                await asyncio.sleep(0.01)
+        return self.at[job][-1] - self.at[job][0]
+
+
+async def _ungating(plane: Plane, process: subprocess.Popen[bytes], count: int) -> None:
+    async with load.connected(plane.kubeconfig) as api, _followed(api) as opened:
+        await _create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={"kind": "any"}))
+        quota = [{"name": "cpu", "nominalQuota": 100 * count}]
+        groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "standard", "resources": quota}]}]
+        await _create(api, CLUSTER_QUEUES, builders.resource("ClusterQueue", name="queue", resourceGroups=groups))
+        await _create(api, LOCAL_QUEUES, builders.resource("LocalQueue", name="queue", clusterQueue="queue"))
+        ours, bare = [], []
+        for number in range(ROUNDS):  # in turn, so that a busy moment of the computer hits both
+            bare.append(await _bare(api, opened, f"bare-{number}", count))
+            ours.append(await _granted(api, opened, f"ours-{number}", count))
+        ratios = sorted(round(mine / theirs, 2) for mine, theirs in zip(ours, bare, strict=True))
+        cpu = processes.cpu_seconds(process.pid)
+        results.tell(
+            "ungating",
+            pods=count,
+            per_second=statistics.median(ours),
+            bare_per_second=statistics.median(bare),
+            ratio=statistics.median(ratios),
+            ratios=ratios,
+            growth_seconds=await _growth(api, opened, count),
+            growth_cpu_seconds=processes.cpu_seconds(process.pid) - cpu,
+        )
+
+
+async def _granted(api: port.Api, opened: Opened, name: str, count: int) -> float:
+    """Let the runtime open the gates of a job that is admitted whole; return how many a second."""
+    uid = await _job(api, name, count)
+    await _pods(api, name, count, uid)
+    return (count - 1) / await opened.until(name, count)
+
+
+async def _growth(api: port.Api, opened: Opened, count: int) -> float:
+    """Let a job of one pod grow by so many; return the seconds from the resize to the last gate."""
+    uid = await _job(api, "grown", 1)
+    await _pods(api, "grown", count + 1, uid)
+    await opened.until("grown", 1)
+    started = time.monotonic()
+    await _patch(api, kinds.JOBS.path("grown", "default"), {"spec": {"parallelism": count + 1}})
+    await opened.until("grown", count + 1)
+    return opened.at["grown"][-1] - started
+
+
+async def _bare(api: port.Api, opened: Opened, name: str, count: int) -> float:
+    """Open as many gates with nothing but the client; return how many a second."""
+    await _pods(api, name, count, "0" * 36)
+    stamps = dict.fromkeys((keys.JOB_UID, keys.POD_SET, keys.CLUSTER_QUEUE, keys.FLAVORS), "a value as long as a name")
+    patch = {"metadata": {"annotations": stamps}, "spec": {"schedulingGates": None, "nodeSelector": {"kind": "any"}}}
+    left = iter(range(count))
+
+    async def work() -> None:
+        for number in left:
+            await _patch(api, kinds.PODS.path(f"{name}-{number:05d}", "default"), patch)
+
+    await asyncio.gather(*(work() for _ in range(CLIENTS)))
+    return (count - 1) / await opened.until(name, count)
+
+
+async def _job(api: port.Api, name: str, parallelism: int) -> str:
+    container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": "1"}}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    labels = {keys.QUEUE_NAME: "queue"}
+    spec = {"parallelism": parallelism, "suspend": True, "template": template}
+    made = await _create(api, kinds.JOBS, {"metadata": {"name": name, "labels": labels}, "spec": spec})
+    uid: str = made["metadata"]["uid"]
+    return uid
+
+
+async def _pods(api: port.Api, job: str, count: int, uid: str) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}
+    container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": "1"}}}
+    gates = [{"name": keys.ADMISSION_GATE}]
+    left = iter(range(count))
+
+    async def work() -> None:
+        for number in left:
+            metadata = {"name": f"{job}-{number:05d}", "labels": {"job": job}, "ownerReferences": [owner]}
+            spec = {"containers": [container], "schedulingGates": gates, "restartPolicy": "Never"}
+            await _create(api, kinds.PODS, {"metadata": metadata, "spec": spec})
+
+    await asyncio.gather(*(work() for _ in range(CLIENTS)))
+
+
+@contextlib.asynccontextmanager
+async def _followed(api: port.Api) -> AsyncGenerator[Opened, None]:
+    opened = Opened()
+    task = asyncio.create_task(opened.follow(api))
+    try:
+        yield opened
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def _plane() -> Iterator[Plane]:
+    with tempfile.TemporaryDirectory() as directory, load.store(Path(directory)) as plane:
+        load.define(plane, crds.all_crds())
+        yield plane
+
+
+@contextlib.contextmanager
+def _runtime(plane: Plane) -> Iterator[subprocess.Popen[bytes]]:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        number = probe.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "autoscaler", "run", "--kubeconfig", str(plane.kubeconfig)),
+        *("--namespace", "default", "--identity", "bench", "--controllers", "admission"),
+        *("--listen", f"127.0.0.1:{number}", "--log-level", "error"),
+    ]
+    process = subprocess.Popen(command, cwd=REPOSITORY)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+async def _create(api: port.Api, resource: kinds.ResourceType, body: dict[str, Any]) -> dict[str, Any]:
+    namespace = "default" if resource.namespaced else None
+    request = port.Request(
+        method="POST", path=resource.collection(namespace), body=msgspec.json.encode(body), timeout_seconds=60
+    )
+    made: dict[str, Any] = msgspec.json.decode(port.required(await api.send(request)))
+    return made
+
+
+async def _patch(api: port.Api, path: str, changes: dict[str, Any]) -> None:
+    request = port.Request(
+        method="PATCH", path=path, body=msgspec.json.encode(changes), content_type=port.MERGE_PATCH, timeout_seconds=60
+    )
+    port.required(await api.send(request))
