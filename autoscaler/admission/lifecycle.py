@@ -55,7 +55,7 @@ def evicted(state: JobState, now: float) -> tuple[Write, ...]:
     workload = _workload(state)
     planned = [*suspension(state, "it was evicted"), *_without_slices(state, "its job was evicted")]
     job = _required(state)
-    if planned or not job.is_suspended or state.is_running(now):
+    if planned or not job.is_suspended or _has_slices(state) or state.is_running(now):
         return tuple(planned)
     if workload.is_leaving:
         return (_released(workload),)
@@ -74,7 +74,7 @@ def finished(state: JobState, now: float) -> tuple[Write, ...]:
     if planned and not workload.is_finished:  # first, so that no write under way counts a slice that is gone
         status: Manifest = {"conditions": workload_status.with_conditions(workload, (done,), now)}
         return (writes.patch_status(On.WORKLOAD, Step.TELL, workload, status, "the job has finished"),)
-    if planned or state.is_running(now):
+    if _has_slices(state) or state.is_running(now):
         return planned
     status = _nothing_granted(workload, now, reason="Finished", message="the job has finished", more=(done,))
     return (writes.patch_status(On.WORKLOAD, Step.RELEASE, workload, status, "the job has finished"),)
@@ -90,7 +90,7 @@ def departing(state: JobState, now: float) -> tuple[Write, ...]:
     if not workload.is_leaving:
         return (writes.delete(On.WORKLOAD, Step.RELEASE, workload, "its job is gone"),)
     planned = _without_slices(state, "its job is gone")
-    if planned:
+    if _has_slices(state):
         return planned
     if state.is_running(now):
         return _unrecord(state, workload)
@@ -144,6 +144,11 @@ def _spec(job: Job, priority: int) -> Manifest:
 def _without_slices(state: JobState, why: str) -> tuple[Write, ...]:
     there = [each for each in (*state.slices, *state.orphans) if not each.is_leaving]
     return tuple(writes.delete(On.WORKLOAD, Step.SLICE, each, why) for each in there)
+
+
+def _has_slices(state: JobState) -> bool:
+    """Tell whether a slice is left, if only one that is being deleted."""
+    return bool(state.slices or state.orphans)
 
 
 def _suspend(job: Job, *, is_suspended: bool, why: str, told: Event | None) -> Write:
