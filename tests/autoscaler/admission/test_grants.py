@@ -1,0 +1,174 @@
+"""What an admitted job's Workload should say."""
+
+from typing import Any
+
+import pytest
+
+from autoscaler.admission import grants
+from autoscaler.admission.writes import Step, Verb, Write
+from autoscaler.api.resources.workloads import FOLDED_MAX
+from tests.autoscaler.admission import builders, states
+
+NOW = builders.NOW
+
+
+def granted(write: Write) -> dict[str, int]:
+    return {each["name"]: each["count"] for each in write.body["admission"]["podSetAssignments"]}
+
+
+def written(state: Any) -> list[Write]:
+    return list(grants.write(state, grants.draft(state), NOW))
+
+
+# Shrinking
+
+
+@pytest.mark.parametrize(
+    ("size", "open_pods", "want"),
+    [(2, 2, 2), (2, 5, 5), (2, 3, 3), (0, 0, 0), (5, 1, 5)],
+    ids=["pods are gone", "all run on", "some run on", "nothing is wanted", "it did not shrink"],
+)
+def test_a_shrink_lowers_to_what_is_wanted_or_runs_on(size: int, open_pods: int, want: int) -> None:
+    state = states.state(states.job(size), builders.workload(count=5, granted=5), pods=states.pods(open_pods))
+    assert grants.draft(state).granted("main") == want
+
+
+def test_pods_that_are_being_deleted_do_not_hold_back_a_shrink() -> None:
+    pods = [*states.pods(2), *states.pods(3, first=2, ends_in=20)]
+    state = states.state(states.job(2), builders.workload(count=5, granted=5), pods=pods)
+    assert grants.draft(state).granted("main") == 2
+
+
+def test_recorded_pods_hold_back_a_shrink_and_gated_ones_do_not() -> None:
+    recorded = {"opened": [{"name": "main", "uids": ["u-p0", "u-gone"]}]}
+    workload = builders.workload(count=3, granted=3, status=recorded)
+    state = states.state(states.job(0), workload, pods=states.pods(3, gated=True))
+    assert grants.draft(state).granted("main") == 1
+
+
+def test_the_spec_is_lowered_after_what_is_granted() -> None:
+    state = states.state(states.job(2), builders.workload(count=5, granted=5), pods=states.pods(2))
+    (first,) = written(state)
+    assert (first.step, first.verb, granted(first)) == (Step.SHRINK, Verb.PATCH_STATUS, {"main": 2})
+    workload = builders.workload(count=5, granted=2, conditions=[builders.condition("PodsReady")])
+    (second,) = written(states.state(states.job(2), workload, pods=states.pods(2)))
+    assert (second.step, second.verb) == (Step.SPEC, Verb.PATCH)
+    assert [each["count"] for each in second.body["spec"]["podSets"]] == [2]
+
+
+def test_the_spec_stays_at_what_is_granted_while_pods_run_on() -> None:
+    told = [builders.condition("PodsReady"), builders.condition("ResizeRequested", reason="ScalingDown")]
+    workload = builders.workload(count=5, granted=4, conditions=told)
+    state = states.state(states.job(2), workload, pods=states.pods(4))
+    writes = written(state)
+    assert [each.step for each in writes] == [Step.TELL]
+    (message,) = [each["message"] for each in writes[0].body["conditions"] if each["type"] == "ResizeRequested"]
+    assert message == "main: 2 pods more than the job wants keep their quota while they run (4 run)"
+
+
+def test_a_pod_set_that_the_job_has_no_more_leaves_the_spec_once_it_has_no_quota() -> None:
+    def spec(old: int, message: str) -> list[tuple[str, int]]:
+        resize = {**builders.condition("ResizeRequested", reason="ScalingDown"), "message": message}
+        workload = builders.workload(
+            pod_sets=[builders.pod_set("main", 2), builders.pod_set("old", 1)],
+            granted={"main": 1, "old": old},
+            conditions=[builders.condition("PodsReady"), *([resize] if message else [])],
+        )
+        pods = [states.pod("p0"), *([states.pod("p1", set_name="old")] if old else [])]
+        (write,) = written(states.state(states.job(1), workload, pods=pods))
+        assert write.step is Step.SPEC
+        return [(each["name"], each["count"]) for each in write.body["spec"]["podSets"]]
+
+    message = "old: 1 pods more than the job wants keep their quota while they run (1 run)"
+    assert spec(1, message) == [("main", 1), ("old", 1)]
+    assert spec(0, "") == [("main", 1)]
+
+
+# Folding
+
+
+def test_admitted_slices_are_counted_with_their_uids_in_one_write() -> None:
+    workload = builders.workload(count=4, granted=1)
+    slices = [
+        builders.slice_of(ordinal=0, granted=1),
+        builders.slice_of(ordinal=1),
+        builders.slice_of(ordinal=2, granted=1),
+    ]
+    state = states.state(states.job(4), workload, slices=slices, pods=states.pods(1))
+    (write,) = written(state)
+    assert (write.step, granted(write)) == (Step.FOLD, {"main": 3})
+    assert write.body["foldedSlices"] == ["u-a-main-0", "u-a-main-2"]
+    assert write.why == "granted: main 1 → 3"
+    assert write.resource_version == workload.meta.resource_version
+
+
+def test_a_slice_that_was_counted_is_not_counted_again_and_is_forgotten_once_it_is_gone() -> None:
+    workload = builders.workload(count=3, granted=3, status={"foldedSlices": ["u-a-main-0", "u-a-main-1"]})
+    state = states.state(states.job(3), workload, slices=[builders.slice_of(ordinal=0, granted=1)])
+    draft = grants.draft(state)
+    assert (draft.granted("main"), draft.folded) == (3, {"u-a-main-0"})
+    (write,) = written(state)
+    assert write.step is not Step.FOLD  # nothing was granted: nobody is told
+
+
+@pytest.mark.parametrize(
+    ("size", "spec", "want"), [(2, 4, 2), (4, 2, 2), (9, 9, 4)], ids=["wanted", "asked for", "all that were admitted"]
+)
+def test_no_more_is_counted_than_is_wanted_and_asked_for(size: int, spec: int, want: int) -> None:
+    slices = [builders.slice_of(ordinal=each, granted=1) for each in range(3)]
+    state = states.state(states.job(size), builders.workload(count=spec, granted=1), slices=slices)
+    assert grants.draft(state).granted("main") == want
+
+
+def test_a_slice_that_is_being_deleted_is_not_counted() -> None:
+    state = states.state(
+        states.job(3), builders.workload(count=3, granted=1), slices=[builders.slice_of(granted=1, deleted=True)]
+    )
+    assert grants.draft(state).granted("main") == 1
+
+
+def test_slices_are_counted_only_while_their_uids_have_room() -> None:
+    there = [builders.slice_of(ordinal=each, granted=1) for each in range(FOLDED_MAX + 1)]
+    folded = [each.meta.uid for each in there[:FOLDED_MAX]]
+    workload = builders.workload(count=3000, granted=FOLDED_MAX, status={"foldedSlices": folded})
+    state = states.state(states.job(3000), workload, slices=there)
+    assert grants.draft(state).granted("main") == FOLDED_MAX
+    fewer = states.state(states.job(3000), workload, slices=there[1:])
+    assert grants.draft(fewer).granted("main") == FOLDED_MAX + 1
+
+
+def test_a_pod_set_without_quota_takes_the_flavor_of_its_first_slice() -> None:
+    sets = [builders.pod_set("main", 1), builders.pod_set("more", 2)]
+    workload = builders.workload(pod_sets=sets, granted={"main": 1})
+    part = builders.slice_of(set_name="more", granted=1, flavors={"cpu": "other"})
+    state = states.state(states.job({"main": 1, "more": 2}), workload, slices=[part])
+    assert grants.draft(state).assignments["more"].flavors == {"cpu": "other"}
+
+
+# Conditions
+
+
+def test_pods_are_said_to_be_ready_once_all_that_are_granted_and_wanted_are() -> None:
+    def says_ready(*pods: Any) -> bool:
+        state = states.state(states.job(2), builders.workload(count=2, granted=2), pods=pods)
+        return any(
+            each["type"] == "PodsReady" and each["status"] == "True"
+            for write in written(state)
+            for each in write.body.get("conditions", ())
+        )
+
+    assert says_ready(*states.pods(2))
+    assert not says_ready(*states.pods(1))
+    assert not says_ready(states.pod("p0"), states.pod("p1", ready=False))
+    assert not says_ready(states.pod("p0"), states.pod("p1", ends_in=10))
+
+
+def test_readiness_is_said_once_for_all() -> None:
+    workload = builders.workload(granted=1, conditions=[builders.condition("PodsReady")])
+    assert written(states.state(states.job(1), workload)) == []
+
+
+def test_nothing_is_written_where_nothing_changed() -> None:
+    ready = [builders.condition("PodsReady")]
+    state = states.state(states.job(1), builders.workload(granted=1, conditions=ready), pods=states.pods(1))
+    assert written(state) == []
