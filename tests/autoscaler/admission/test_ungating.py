@@ -93,7 +93,7 @@ def test_nothing_is_recorded_for_a_pod_set_while_pods_of_it_are_withdrawn() -> N
 
 def test_a_pod_that_is_refused_for_good_leaves_the_record_once_it_was_touched() -> None:
     workload = builders.workload(granted=1, status=recorded("p0"))
-    there = {"pods": states.pods(2, gated=True), "refused": ["u-p0"]}
+    there: dict[str, Any] = {"pods": states.pods(2, gated=True), "refused": ["u-p0"]}
     assert record(states.state(states.job(1), workload, **there)).opened["main"] == ("u-p0",)
     assert record(states.state(states.job(1), workload, **there, touched=["u-p0"])).opened["main"] == ()
     cleared = builders.workload(granted=1)
@@ -125,7 +125,7 @@ def _order(pods: list[objects.Pod]) -> list[str]:
 
 def test_recorded_gates_are_opened_with_flavor_and_stamps() -> None:
     tolerated = {"key": "spot", "operator": "Exists"}
-    flavors = {
+    flavors: dict[str, Any] = {
         "spot": {"nodeLabels": {"kind": "spot"}, "tolerations": [tolerated]},
         "unused": {"nodeLabels": {"k": "x"}},
     }
