@@ -57,13 +57,16 @@ def test_the_spec_is_lowered_after_what_is_granted() -> None:
 
 
 def test_the_spec_stays_at_what_is_granted_while_pods_run_on() -> None:
-    told = [builders.condition("PodsReady"), builders.condition("ResizeRequested", reason="ScalingDown")]
-    workload = builders.workload(count=5, granted=4, conditions=told)
-    state = states.state(states.job(2), workload, pods=states.pods(4))
-    writes = written(state)
-    assert [each.step for each in writes] == [Step.TELL]
-    (message,) = [each["message"] for each in writes[0].body["conditions"] if each["type"] == "ResizeRequested"]
+    ready = builders.condition("PodsReady")
+    state = states.state(states.job(2), builders.workload(count=5, granted=4, conditions=[ready]), pods=states.pods(4))
+    (tell,) = written(state)
+    assert tell.step is Step.TELL
+    (message,) = [each["message"] for each in tell.body["conditions"] if each["type"] == "ResizeRequested"]
     assert message == "main: 2 pods more than the job wants keep their quota while they run (4 run)"
+    told = {**builders.condition("ResizeRequested", reason="ScalingDown"), "message": message}
+    workload = builders.workload(count=5, granted=4, conditions=[ready, told])
+    (write,) = written(states.state(states.job(2), workload, pods=states.pods(4)))
+    assert [each["count"] for each in write.body["spec"]["podSets"]] == [4]
 
 
 def test_a_pod_set_that_the_job_has_no_more_leaves_the_spec_once_it_has_no_quota() -> None:
@@ -142,6 +145,9 @@ def test_a_pod_set_without_quota_takes_the_flavor_of_its_first_slice() -> None:
     workload = builders.workload(pod_sets=sets, granted={"main": 1})
     part = builders.slice_of(set_name="more", granted=1, flavors={"cpu": "other"})
     state = states.state(states.job({"main": 1, "more": 2}), workload, slices=[part])
+    assert grants.draft(state).assignments["more"].flavors == {"cpu": "other"}
+    left = builders.workload(pod_sets=sets, granted={"main": 1, "more": 0})
+    state = states.state(states.job({"main": 1, "more": 2}), left, slices=[part])
     assert grants.draft(state).assignments["more"].flavors == {"cpu": "other"}
 
 

@@ -116,6 +116,10 @@ def test_a_waiting_workload_that_is_as_its_job_is_left_alone() -> None:
     assert lifecycle.is_as_wanted(state)
 
 
+def test_a_waiting_workload_does_not_follow_a_job_that_cannot_be_queued() -> None:
+    assert decided(states.state(states.job(3, suspended=True, problem="devices"), builders.workload())) == ()
+
+
 @pytest.mark.parametrize("of", [None, states.job(problem="devices", suspended=True)])
 def test_what_has_no_job_or_a_problem_is_not_admitted(of: Any) -> None:
     assert not lifecycle.is_as_wanted(states.state(of, builders.workload()))

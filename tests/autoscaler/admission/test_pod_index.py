@@ -65,6 +65,14 @@ def test_what_is_known_is_what_reading_all_pods_afresh_says(told: list[tuple[str
         assert {each.meta.uid for each in own if not each.is_terminal} == set((index.get(job) or pod_index.NOBODY).uids)
 
 
+def test_a_pod_that_is_ready_no_more_is_not_known_as_such() -> None:
+    there = pod_index.JobPods(kinds=states.KINDS)
+    there.add(states.pod("p"))
+    there.remove(states.pod("p"))
+    there.add(states.pod("p", ready=False))
+    assert facts(there)["sets"]["main"]["ready"] == set()
+
+
 @pytest.mark.parametrize(
     ("pod", "want"),
     [

@@ -82,6 +82,12 @@ def test_surplus_slices_are_deleted_newest_first() -> None:
     ]
 
 
+def test_slices_beyond_what_the_workload_asks_for_are_surplus() -> None:
+    there = [builders.slice_of(ordinal=each) for each in range(3)]
+    writes = planned(states.job(5), builders.workload(count=2, granted=1), *there)
+    assert deleted(writes) == ["a-main-2", "a-main-1"]
+
+
 def test_slices_of_a_pod_set_that_is_gone_are_deleted() -> None:
     workload = builders.workload(
         pod_sets=[builders.pod_set("main", 1), builders.pod_set("old", 1)], granted={"main": 1}
