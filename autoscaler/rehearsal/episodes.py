@@ -7,15 +7,14 @@ is a sum of lines that the runtime wrote.
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from autoscaler.capacity import telling
 from autoscaler.capacity.model import Reason
 from autoscaler.cloud.port import Verdict
 from autoscaler.rehearsal import words
+from autoscaler.rehearsal.episode import Episode, Kind, together
 from autoscaler.rehearsal.record import Logged, Record, Told
 
 PAUSE_SECONDS: Final = 180.0
@@ -26,29 +25,6 @@ _LIMIT: Final = re.compile(rf"{Reason.LIMIT}: (?P<limit>[^;\[]*)")
 _BUDGET: Final = re.compile(r"(?P<kind>\w+) (?P<limit>[\d.]+).* (?P<used>[\d.]+)(?: s)? used, (?P<expected>[\d.]+)")
 _MOST: Final = re.compile(r"maxActiveInstances (?P<most>\d+) of pool (?P<pool>\S+)")
 _COST: Final = "PoolCostPerMonth"
-T = TypeVar("T", Logged, Told)
-
-
-class Kind(StrEnum):
-    """What an episode is about, the most telling first."""
-
-    SHORTAGE = "shortage"
-    BUDGET = "budget"
-    LIMIT = "limit"
-    GROWTH = "growth"
-    REMOVAL = "removal"
-    WORKERS = "workers"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
-    """A decision, or several that are one: when, how large, what, and why."""
-
-    at: float
-    kind: Kind
-    size: int
-    what: str
-    why: str
 
 
 def episodes(record: Record) -> list[Episode]:
@@ -73,7 +49,7 @@ def most_telling(found: Iterable[Episode], count: int) -> list[Episode]:
 def _growth(record: Record) -> Iterator[Episode]:
     """Tell of pools that grew; what was taken back at once, because the provider had none, does not count."""
     changed = _done(record, "desired_set")
-    for pool, lines in _together(changed, lambda line: record.groups[line.fields["group"]].pool, PAUSE_SECONDS):
+    for pool, lines in together(changed, lambda line: record.groups[line.fields["group"]].pool, PAUSE_SECONDS):
         zones: Counter[str] = Counter()
         for line in lines:
             zones[_zone(record, line)] += _more(line)
@@ -104,7 +80,7 @@ def _who_waited(record: Record, pool: str, first: float, last: float) -> str:
 
 def _shortages(record: Record) -> Iterator[Episode]:
     failed = [line for line in record.logs if line.event == "launch_failed"]
-    for name, lines in _together(failed, lambda line: _zone(record, line), SHORTAGE_PAUSE_SECONDS):
+    for name, lines in together(failed, lambda line: _zone(record, line), SHORTAGE_PAUSE_SECONDS):
         first, last = lines[0].at, lines[-1].at
         types = sorted({record.groups[line.fields["group"]].instance_type for line in lines})
         elsewhere = sum(
@@ -147,7 +123,7 @@ def _budgets(record: Record) -> Iterator[Episode]:
 
 def _limits(record: Record) -> Iterator[Episode]:
     refused = [told for told in record.told if told.reason == telling.NOT_TRIGGERED and _LIMIT.search(told.message)]
-    for _, lines in _together(refused, _limit, LIMIT_PAUSE_SECONDS):
+    for _, lines in together(refused, _limit, LIMIT_PAUSE_SECONDS):
         first, last = lines[0].at, lines[-1].at
         pods = Counter(namespace for namespace, _ in {(line.namespace, line.name) for line in lines})
         yield Episode(
@@ -174,7 +150,7 @@ def _removals(record: Record) -> Iterator[Episode]:
         mark = marked.get(line.fields["node"])
         return keys[line.fields["instance"]].pool, str(mark.fields["reason"]) if mark else ""
 
-    for (pool, reason), lines in _together(ended, pool_and_reason, PAUSE_SECONDS):
+    for (pool, reason), lines in together(ended, pool_and_reason, PAUSE_SECONDS):
         first, last = lines[0].at, lines[-1].at
         mark = marked.get(lines[0].fields["node"])
         idle = words.duration(mark.at - mark.fields["idle_since"]) if mark else "a while"
@@ -189,7 +165,7 @@ def _removals(record: Record) -> Iterator[Episode]:
 
 def _workers(record: Record) -> Iterator[Episode]:
     full = [told for told in record.told if told.reason == "CapacityReached"]
-    for pool, lines in _together(full, lambda told: told.name, LIMIT_PAUSE_SECONDS):
+    for pool, lines in together(full, lambda told: told.name, LIMIT_PAUSE_SECONDS):
         yield Episode(
             at=lines[0].at,
             kind=Kind.WORKERS,
@@ -218,22 +194,6 @@ def _more(line: Logged) -> int:
 
 def _zone(record: Record, line: Logged) -> str:
     return record.groups[line.fields["group"]].zone
-
-
-K = TypeVar("K")
-
-
-def _together(lines: Iterable[T], key: Callable[[T], K], pause_seconds: float) -> Iterator[tuple[K, list[T]]]:
-    """Part lines by a key, and where nothing happened for long."""
-    by_key: dict[K, list[list[T]]] = {}
-    for line in lines:
-        runs = by_key.setdefault(key(line), [])
-        if not runs or line.at - runs[-1][-1].at > pause_seconds:
-            runs.append([])
-        runs[-1].append(line)
-    for each, runs in by_key.items():
-        for run in runs:
-            yield each, run
 
 
 def _in_words(text: str) -> str:

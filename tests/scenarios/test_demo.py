@@ -8,7 +8,8 @@ import pytest
 
 from autoscaler import __main__ as command
 from autoscaler.rehearsal import play, report, stack, trace
-from autoscaler.rehearsal.episodes import Kind, episodes
+from autoscaler.rehearsal.episode import Kind
+from autoscaler.rehearsal.episodes import episodes
 from autoscaler.rehearsal.record import Record
 from components import loading
 from components.config import reading

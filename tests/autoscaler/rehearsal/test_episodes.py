@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from autoscaler.cloud.port import Verdict
 from autoscaler.rehearsal import episodes
-from autoscaler.rehearsal.episodes import Episode, Kind
+from autoscaler.rehearsal.episode import Episode, Kind
 from autoscaler.rehearsal.record import Record, Told
 from tests.autoscaler.rehearsal import records
 from tests.autoscaler.rehearsal.records import desired, logged, told
