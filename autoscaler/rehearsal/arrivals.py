@@ -9,16 +9,18 @@ from autoscaler.rehearsal.trace import DAY_SECONDS, Queue, Trace, Wave, Work
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Arrival:
-    """One job or pod that comes."""
+    """One piece of a queue's work, pod or Job that comes."""
 
     after_seconds: float
     """From the start of the day."""
     name: str
-    """Of the queue, or of the kind of pods."""
+    """Of the queue, or of the kind of pods or Jobs."""
     number: int
     """Its number among those of this name, from 1."""
     takes_seconds: float
-    is_job: bool
+    """How long it takes; of a Job, each of its pods."""
+    in_queue: bool
+    """Whether it waits in a queue that workers empty."""
 
 
 def arrivals(trace: Trace) -> list[Arrival]:
@@ -36,7 +38,7 @@ def _of(trace: Trace, name: str, work: Work) -> Iterator[Arrival]:
             name=name,
             number=number,
             takes_seconds=round(source.uniform(*work.takes), 3),
-            is_job=isinstance(work, Queue),
+            in_queue=isinstance(work, Queue),
         )
 
 

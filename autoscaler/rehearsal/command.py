@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from autoscaler.rehearsal import play, report, stack, trace, words
+from autoscaler.rehearsal import fitting, play, report, stack, trace, words
 
 Say = Callable[[str], None]
 
@@ -19,6 +19,7 @@ def simulate(stack_file: Path, trace_file: Path, cluster: str | None, say: Say) 
     try:
         day = trace.read(trace_file)
         made = stack.read(stack_file, cluster)
+        fitting.check(day, made)
     except (trace.TraceError, stack.StackError) as error:
         raise SimulateError(str(error)) from error
     say(_opening(made, day, stack_file, trace_file))
@@ -42,5 +43,5 @@ def _opening(made: stack.Stack, day: trace.Trace, stack_file: Path, trace_file: 
 def _line(now: play.Progress) -> str:
     return (
         f"  {words.at(now.at)}  {now.instances:4} instances  {now.running:5} pods run  {now.waiting:4} wait for a place"
-        f"  {now.queued:5} jobs queued"
+        f"  {now.queued:5} jobs queued  {now.without_quota:3} without quota"
     )

@@ -13,7 +13,7 @@ from typing import Final
 from autoscaler.capacity import telling
 from autoscaler.capacity.model import Reason
 from autoscaler.cloud.port import Verdict
-from autoscaler.rehearsal import words
+from autoscaler.rehearsal import job_episodes, words
 from autoscaler.rehearsal.episode import Episode, Kind, together
 from autoscaler.rehearsal.record import Logged, Record, Told
 
@@ -30,7 +30,13 @@ _COST: Final = "PoolCostPerMonth"
 def episodes(record: Record) -> list[Episode]:
     """Return everything that was decided, in order of time."""
     found = itertools.chain(
-        _shortages(record), _budgets(record), _limits(record), _growth(record), _removals(record), _workers(record)
+        _shortages(record),
+        _budgets(record),
+        _limits(record),
+        job_episodes.episodes(record.queued),
+        _growth(record),
+        _removals(record),
+        _workers(record),
     )
     return sorted(found, key=lambda each: (each.at, each.kind, each.what))
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.queues import port
-from autoscaler.rehearsal.record import Wait
+from autoscaler.rehearsal.waits import Wait
 
 ANSWER_SECONDS: Final = 0.02
 """How long a queue takes to tell its length."""

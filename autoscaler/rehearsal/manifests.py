@@ -7,7 +7,7 @@ from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.node_groups import NodeGroupSpec
 from autoscaler.rehearsal.observing import WORK
-from autoscaler.rehearsal.trace import Queue, Work
+from autoscaler.rehearsal.trace import Queue, QueuedJob, Work
 from autoscaler.simulation import kubelet
 
 CONTAINER = "work"
@@ -27,6 +27,23 @@ def pod(name: str, work: str, of: Work, takes_seconds: float) -> Manifest:
         "annotations": {kubelet.RUN_FOR: f"{takes_seconds:.3f}s"},
     }
     return {"metadata": metadata, "spec": {**_spec(of), "restartPolicy": "Never"}}
+
+
+def job(name: str, work: str, of: QueuedJob, takes_seconds: float) -> Manifest:
+    """Write a Job that waits for quota; each of its pods runs for a while and ends."""
+    priority = {} if of.priority_class is None else {"priorityClassName": of.priority_class}
+    template = {
+        "metadata": {"labels": {WORK: work}, "annotations": {kubelet.RUN_FOR: f"{takes_seconds:.3f}s"}},
+        "spec": {**_spec(of), "restartPolicy": "Never", **priority},
+    }
+    return {
+        "metadata": {"name": name, "namespace": of.namespace, "labels": {WORK: work, keys.QUEUE_NAME: of.queue}},
+        "spec": {
+            "parallelism": of.parallelism,
+            "completions": of.completions or of.parallelism,
+            "template": template,
+        },
+    }
 
 
 def deployment(name: str, queue: Queue) -> Manifest:

@@ -11,9 +11,10 @@ import structlog
 from autoscaler import clock
 from autoscaler.api import keys
 from autoscaler.kube import kinds
-from autoscaler.rehearsal.record import Logged, Told, Wait
+from autoscaler.rehearsal.record import Logged, Told
+from autoscaler.rehearsal.waits import Wait
 from autoscaler.simulation.cluster import SimulatedCluster
-from autoscaler.simulation.cluster.store import Change, Key
+from autoscaler.simulation.cluster.store import Change, Entry, Key
 
 WORK: Final = "rehearsal.sluice.dev/work"
 """Label: what kind of work of the trace a pod is."""
@@ -36,7 +37,7 @@ class Observer:
 
     @property
     def waiting(self) -> int:
-        """How many pods wait now."""
+        """How many pods wait for a node now; those that wait for quota do not yet."""
         return len(self._came_at)
 
     @property
@@ -75,7 +76,7 @@ class Observer:
     def _on_pod(self, change: Change) -> None:
         after, before = change.after, change.before
         was, phase = _phase(before), _phase(after)
-        if before is None and after is not None:
+        if after is not None and not _is_gated(after) and (before is None or _is_gated(before)):
             work = (after.object["metadata"].get("labels") or {}).get(WORK, "")
             self._came_at[change.key] = (work, self._clock.now())
         elif phase == "Running" and was != "Running" and after is not None:
@@ -108,6 +109,11 @@ class Observer:
                 name=about["name"],
             )
         )
+
+
+def _is_gated(entry: Entry) -> bool:
+    """Tell whether a pod waits for its job's quota."""
+    return any(gate["name"] == keys.ADMISSION_GATE for gate in entry.object["spec"].get("schedulingGates") or ())
 
 
 def _phase(entry: Any) -> str | None:  # noqa: ANN401  # an Entry or nothing

@@ -13,11 +13,12 @@ from autoscaler.api.permissions import WorkerScope
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import election, kinds
 from autoscaler.options import Options
-from autoscaler.rehearsal import manifests, observing
+from autoscaler.rehearsal import job_watching, manifests, observing
 from autoscaler.rehearsal.arrivals import Arrival, arrivals
-from autoscaler.rehearsal.record import InstanceLife, Record, Waits
+from autoscaler.rehearsal.record import InstanceLife, Record
 from autoscaler.rehearsal.stack import Stack
-from autoscaler.rehearsal.trace import DAY_SECONDS, Trace
+from autoscaler.rehearsal.trace import DAY_SECONDS, QueuedJob, Trace
+from autoscaler.rehearsal.waits import Waits
 from autoscaler.rehearsal.world import NAMESPACE, World
 from autoscaler.runtime import leadership, planning, process, registry
 from autoscaler.simulation import virtual_time
@@ -39,7 +40,9 @@ class Progress:
     waiting: int
     """Pods without a place."""
     queued: int
-    """Jobs in all queues."""
+    """Jobs in all queues that workers empty."""
+    without_quota: int
+    """Queued jobs that wait for quota."""
 
 
 Report = Callable[[Progress], None]
@@ -54,15 +57,15 @@ async def _play(stack: Stack, trace: Trace, report: Report) -> Record:
     time = virtual_time.clock()
     world = World(stack, trace, time)
     observer = observing.Observer(world.cluster, time)
+    watcher = job_watching.JobWatcher(world.cluster, time)
     _hinder(world)
     with observer.listening():
         async with _runtime(world, stack):
-            for arrival in arrivals(trace):
-                asyncio.get_running_loop().call_later(arrival.after_seconds, _arrive, world, arrival)
+            _schedule(world)
             for _ in range(PROGRESS_STEPS):
-                report(_progress(world, observer))
+                report(_progress(world, observer, watcher))
                 await asyncio.sleep(trace.lasts / PROGRESS_STEPS)
-            return _record(world, observer)
+            return _record(world, observer, watcher)
 
 
 def _hinder(world: World) -> None:
@@ -82,13 +85,26 @@ def _hinder(world: World) -> None:
             )
 
 
+def _schedule(world: World) -> None:
+    """Let work come, and Jobs be resized, in their time."""
+    loop, trace = asyncio.get_running_loop(), world.trace
+    for arrival in arrivals(trace):
+        loop.call_later(arrival.after_seconds, _arrive, world, arrival)
+    for name, job in trace.jobs.items():
+        for each in job.resizes:
+            loop.call_later(trace.after_start(each.at), world.resize, name, each.parallelism)
+
+
 def _arrive(world: World, arrival: Arrival) -> None:
-    if arrival.is_job:
+    if arrival.in_queue:
         world.line(arrival.name).push(arrival.takes_seconds)
         return
-    name = f"{arrival.name}-{arrival.number:04d}"
-    work = world.trace.pods[arrival.name]
-    world.create(manifests.pod(name, arrival.name, work, arrival.takes_seconds), kinds.PODS)
+    name, takes = f"{arrival.name}-{arrival.number:04d}", arrival.takes_seconds
+    work = world.trace.work()[arrival.name]
+    if isinstance(work, QueuedJob):
+        world.create(manifests.job(name, arrival.name, work, takes), kinds.JOBS)
+    else:
+        world.create(manifests.pod(name, arrival.name, work, takes), kinds.PODS)
 
 
 @contextlib.asynccontextmanager
@@ -139,17 +155,18 @@ def _options(world: World, stack: Stack) -> Options:
     )
 
 
-def _progress(world: World, observer: observing.Observer) -> Progress:
+def _progress(world: World, observer: observing.Observer, watcher: job_watching.JobWatcher) -> Progress:
     return Progress(
         at=world.clock.now(),
         instances=sum(len(group.members) for group in world.cloud.groups.values()),
         running=observer.running,
         waiting=observer.waiting,
         queued=sum(len(world.line(name)) for name in world.trace.queues),
+        without_quota=watcher.waiting,
     )
 
 
-def _record(world: World, observer: observing.Observer) -> Record:
+def _record(world: World, observer: observing.Observer, watcher: job_watching.JobWatcher) -> Record:
     instances = tuple(
         InstanceLife(
             id=one.id,
@@ -169,6 +186,7 @@ def _record(world: World, observer: observing.Observer) -> Record:
         logs=observer.logs,
         told=observer.told,
         pods_by_pool=dict(observer.pods_by_pool),
+        queued=watcher.seen(),
     )
 
 

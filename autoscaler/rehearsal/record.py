@@ -6,29 +6,8 @@ from typing import Any
 
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import CapacityType
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """How long something waited until it began; None: it still waits."""
-
-    came_at: float
-    began_at: float | None
-
-    def seconds(self, now: float) -> float:
-        return (now if self.began_at is None else self.began_at) - self.came_at
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
-    """The waits of one kind of work."""
-
-    scope: str
-    work: str
-    """The queue's name, or that of the kind of pods."""
-    what: str
-    """jobs or pods."""
-    waits: tuple[Wait, ...]
+from autoscaler.rehearsal.job_record import QueuedJobs
+from autoscaler.rehearsal.waits import Waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,3 +63,4 @@ class Record:
     told: tuple[Told, ...] = ()
     pods_by_pool: Mapping[str, int] = field(default_factory=dict)
     """How many pods ran on the instances of each pool."""
+    queued: QueuedJobs = field(default_factory=QueuedJobs)

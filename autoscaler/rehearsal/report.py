@@ -5,10 +5,11 @@ from typing import Final
 
 from autoscaler.api.scaling import PriceList
 from autoscaler.cloud.prices import Prices
-from autoscaler.rehearsal import chart, episodes, tables, words
+from autoscaler.rehearsal import chart, episodes, job_tables, tables, words
+from autoscaler.rehearsal.episode import Episode
 from autoscaler.rehearsal.record import Record
 
-TELLING: Final = 10
+TELLING: Final = 14
 WIDTH: Final = 110
 
 
@@ -27,23 +28,35 @@ def report(record: Record, given: PriceList) -> str:
         ],
         [f"POOLS{note}", *tables.pools(record, prices, given.currency)],
         ["HOW LONG WORK WAITED until it ran", *tables.waits(record)],
+        *_queued(record),
         [f"THE MOST TELLING {len(chosen)} OF {len(found)} DECISIONS, with their reasons", *_told(chosen)],
     ]
     return "\n\n".join("\n".join(part) for part in parts)
 
 
+def _queued(record: Record) -> list[list[str]]:
+    """Write about queued jobs, if there were any."""
+    if not record.queued.lives:
+        return []
+    quota = [*job_tables.quotas(record.queued), job_tables.checked(record.queued)]
+    return [
+        ["QUEUED JOBS: how long they waited for quota, and what became of them", *job_tables.jobs(record)],
+        ["QUOTA that they used", *quota],
+    ]
+
+
 def _short(record: Record) -> str:
-    work = sum(len(each.waits) for each in record.waits)
+    work = sum(len(each.waits) for each in record.waits) + len(record.queued.lives)
     most = chart.most_at_once(record.instances, record.starts_at, record.ends_at)
     started = "1 instance was" if len(record.instances) == 1 else f"{len(record.instances):,} instances were"
     return f"{work:,} jobs and pods came. {started} started, at most {most} at once"
 
 
-def _told(chosen: list[episodes.Episode]) -> list[str]:
+def _told(chosen: list[Episode]) -> list[str]:
     return [line for each in chosen for line in _lines(each)]
 
 
-def _lines(each: episodes.Episode) -> list[str]:
+def _lines(each: Episode) -> list[str]:
     """Write a decision on one line if it fits."""
     text = f"{each.what}. Why: {each.why}"
     return textwrap.wrap(text, WIDTH, initial_indent=f"{words.at(each.at)}  ", subsequent_indent=" " * 7)

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from autoscaler.cloud.prices import Prices
 from autoscaler.rehearsal import chart, words
-from autoscaler.rehearsal.record import InstanceLife, Record, Waits
+from autoscaler.rehearsal.record import InstanceLife, Record
+from autoscaler.rehearsal.waits import Waits
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> list[str]:
@@ -40,7 +41,7 @@ def _pool(record: Record, name: str, lives: Sequence[InstanceLife], prices: Pric
     ran = record.pods_by_pool.get(name, 0) if name != "all" else sum(record.pods_by_pool.values())
     return (
         name,
-        "" if len(kinds) > 1 else kinds[0],
+        kinds[0] if len(kinds) == 1 else "",
         f"{len(lives):,}",
         f"{chart.most_at_once(lives, record.starts_at, record.ends_at):,}",
         f"{seconds / 3600:,.0f}",

@@ -4,6 +4,7 @@ It must not say anything about pools, limits or prices: those are the stack's.
 """
 
 import re
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
@@ -14,7 +15,7 @@ from pydantic import ConfigDict, Field
 
 from autoscaler.api.resources.base import Model
 from autoscaler.api.resources.pools import InstanceTypeName, PoolName, ZoneName
-from autoscaler.api.resources.types import Count, DnsLabel, Labels, Quantities, Seconds
+from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Quantities, Seconds
 from autoscaler.simulation import kubelet
 
 DAY_SECONDS: Final = 86_400
@@ -40,6 +41,11 @@ Duration = Annotated[float, pydantic.BeforeValidator(_seconds), Field(gt=0)]
 """Such as 90s or 1h30m."""
 TimeOfDay = Annotated[int, pydantic.BeforeValidator(_time_of_day)]
 """Such as '07:30'; one before the time at which the day starts is on the next date."""
+
+
+AtLeastOne = Annotated[Count, Field(ge=1)]
+Priority = Annotated[int, Field(ge=-2_147_483_648, le=1_000_000_000)]
+"""What people may give a PriorityClass."""
 
 
 class Part(Model):
@@ -87,6 +93,27 @@ class Queue(Work):
     """After so long without a job, a worker ends."""
 
 
+class Resize(Part):
+    """A time of day at which all Jobs of a name that have come, and have not ended, get another parallelism."""
+
+    at: TimeOfDay
+    parallelism: AtLeastOne
+
+
+class QueuedJob(Work):
+    """Jobs (batch/v1) that wait for quota in a LocalQueue. All pods of one Job take equally long."""
+
+    queue: DnsName
+    """The LocalQueue, in the namespace of the Jobs."""
+    parallelism: AtLeastOne
+    """How many pods of a Job run at once."""
+    completions: AtLeastOne | None = None
+    """How many pods of a Job must succeed. Absent: as many as run at once when it comes."""
+    priority_class: DnsName | None = None
+    """One of the trace's priorityClasses."""
+    resizes: tuple[Resize, ...] = ()
+
+
 class Shortage(Part):
     """A time in which the provider has no instances of these types in a zone."""
 
@@ -112,15 +139,33 @@ class Trace(Part):
     """What instances of pools have used before this day began."""
     queues: dict[DnsLabel, Queue] = Field(default_factory=dict)
     pods: dict[DnsLabel, Work] = Field(default_factory=dict)
+    jobs: dict[DnsLabel, QueuedJob] = Field(default_factory=dict)
+    priority_classes: dict[DnsName, Priority] = Field(default_factory=dict)
+    """The values of PriorityClasses that jobs name."""
     shortages: tuple[Shortage, ...] = ()
 
     @pydantic.model_validator(mode="after")
     def _checked(self) -> Self:
         if self.starts.utcoffset() is None:
             raise ValueError("starts: must say its zone, such as 2026-06-30T06:00:00Z")
-        if twice := sorted(self.queues.keys() & self.pods.keys()):
-            raise ValueError(f"{twice[0]} is both a queue and a kind of pods: give one of them another name")
+        names = Counter([*self.queues, *self.pods, *self.jobs])
+        if twice := sorted(name for name, count in names.items() if count > 1):
+            raise ValueError(f"{twice[0]} stands twice under queues, pods and jobs: give one of them another name")
+        for name, job in self.jobs.items():
+            self._check(name, job)
         return self
+
+    def _check(self, name: str, job: QueuedJob) -> None:
+        """Refuse what would silently be no priority, or no resize."""
+        if job.priority_class is not None and job.priority_class not in self.priority_classes:
+            known = ", ".join(sorted(self.priority_classes)) or "none"
+            raise ValueError(
+                f"jobs.{name}.priorityClass: {job.priority_class} is not among priorityClasses (there are: {known})"
+            )
+        first = min((self.after_start(wave.begins) for wave in job.arrive), default=float("inf"))
+        for index, resize in enumerate(job.resizes):
+            if self.after_start(resize.at) <= first:
+                raise ValueError(f"jobs.{name}.resizes.{index}.at: none of these jobs has come by then")
 
     @property
     def starts_at(self) -> float:
@@ -129,7 +174,7 @@ class Trace(Part):
 
     def work(self) -> dict[str, Work]:
         """Return all kinds of work by name."""
-        return {**self.queues, **self.pods}
+        return {**self.queues, **self.pods, **self.jobs}
 
     def after_start(self, time_of_day: int) -> float:
         """Return how many seconds after the start a time of day is."""

@@ -12,7 +12,7 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.capacity import accounting
 from autoscaler.cloud import catalogue
 from autoscaler.kube import kinds, port
-from autoscaler.rehearsal import labour, manifests
+from autoscaler.rehearsal import labour, manifests, observing
 from autoscaler.rehearsal.stack import Stack
 from autoscaler.rehearsal.trace import Queue, Trace
 from autoscaler.simulation import kubelet, pod_status
@@ -21,6 +21,7 @@ from autoscaler.simulation.cloud.model import Pace, SimulatedInstance
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.store import Change, Key
 from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.controllers import job_status
 from autoscaler.simulation.scheduler import Scheduler
 
 NAMESPACE: Final = "sluice-system"
@@ -74,6 +75,15 @@ class World:
         if self.cluster.server.store.find(kind, key) is not None:
             self._send(port.Request(method="DELETE", path=kind.path(key.name, key.namespace or None)))
 
+    def resize(self, work: str, parallelism: int) -> None:
+        """Change how many pods the Jobs of one kind want that have not ended."""
+        body = msgspec.json.encode({"spec": {"parallelism": parallelism}})
+        for key, entry in list(self.cluster.server.store.collection(kinds.JOBS).entries.items()):
+            is_meant = (entry.object["metadata"].get("labels") or {}).get(observing.WORK) == work
+            if is_meant and not job_status.is_finished(entry.object):
+                path = kinds.JOBS.path(key.name, key.namespace)
+                self._send(port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH))
+
     def _send(self, request: port.Request) -> None:
         port.required(self.cluster.server.handle(request, _ADMIN))
 
@@ -84,6 +94,8 @@ class World:
                 self.create({"metadata": {"name": name}}, kinds.NAMESPACES)
         for each in stack.objects:
             self.create(each)
+        for name, value in self.trace.priority_classes.items():
+            self.create({"metadata": {"name": name}, "value": value}, kinds.PRIORITY_CLASSES)
         for pool, seconds in self.trace.seconds_used_this_month.items():
             self._charge(pool, seconds)
         for name, queue in self.trace.queues.items():

@@ -5,7 +5,9 @@ from typing import Any
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.cloud.port import Verdict
-from autoscaler.rehearsal.record import InstanceLife, Logged, Record, Told, Wait, Waits
+from autoscaler.rehearsal.job_record import JobLife, Step, StepKind
+from autoscaler.rehearsal.record import InstanceLife, Logged, Record, Told
+from autoscaler.rehearsal.waits import Wait, Waits
 
 START = 1_782_799_200.0
 """2026-06-30T06:00:00Z."""
@@ -35,6 +37,25 @@ def waits(*seconds: float | None, scope: str = "builds", work: str = "compile") 
     """Make waits of so many seconds; None: it still waits."""
     made = (Wait(came_at=START, began_at=None if one is None else START + one) for one in seconds)
     return Waits(scope=scope, work=work, what="jobs", waits=tuple(made))
+
+
+def step(kind: StepKind, seconds: float, before: int, after: int, *, wanted: int | None = None, why: str = "") -> Step:
+    return Step(
+        at=START + seconds, kind=kind, before=before, after=after, wanted=after if wanted is None else wanted, why=why
+    )
+
+
+def job(*steps: Step, name: str = "ranking-0001", came: float = 0.0, ended: float | None = None) -> JobLife:
+    """Make a queued job that came, and ended, so many seconds after the start."""
+    return JobLife(
+        namespace="research",
+        name=name,
+        work=name.rpartition("-")[0],
+        queue="training",
+        came_at=START + came,
+        ended_at=None if ended is None else START + ended,
+        steps=steps,
+    )
 
 
 def logged(event: str, seconds: float, **fields: Any) -> Logged:

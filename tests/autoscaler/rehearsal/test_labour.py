@@ -7,7 +7,7 @@ import pytest
 from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.queues import port
 from autoscaler.rehearsal import labour
-from autoscaler.rehearsal.record import Wait
+from autoscaler.rehearsal.waits import Wait
 from autoscaler.simulation import virtual_time
 
 

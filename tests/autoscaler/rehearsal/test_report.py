@@ -54,6 +54,12 @@ def test_pools_are_summed_up_with_what_they_cost() -> None:
     ]
 
 
+def test_a_day_without_instances_has_a_row_of_zeros() -> None:
+    assert [line.split() for line in tables.pools(records.record(), PRICES, "USD")][1:] == [
+        ["all", "0", "0", "0", "0.00", "0"]
+    ]
+
+
 def test_waits_are_told_by_median_and_worst_and_who_waits_still() -> None:
     record = records.record(waits=(records.waits(*range(1, 101)), records.waits(0, None, scope="", work="late")))
     _, first, second = tables.waits(record)
@@ -99,5 +105,5 @@ def test_the_whole_is_short_and_says_where_prices_come_from() -> None:
         records.record(instances=(instance("1", 0),), logs=logs), PriceList(example=True)
     ).splitlines()
     assert lines[0] == "0 jobs and pods came. 1 instance was started, at most 1 at once, for USD 0.00 (example prices)."
-    assert "THE MOST TELLING 10 OF 20 DECISIONS, with their reasons" in lines
+    assert "THE MOST TELLING 14 OF 20 DECISIONS, with their reasons" in lines
     assert len(lines) < 60

@@ -29,6 +29,22 @@ def test_times_and_durations_are_understood() -> None:
     assert day.after_start(5 * 3600) == 23 * 3600
 
 
+JOB: dict[str, Any] = {**WORK, "queue": "default", "parallelism": 4}
+
+
+def jobs(**fields: Any) -> dict[str, Any]:
+    """Make a day with a queued job that comes between 23:00 and 01:00."""
+    return {"jobs": {"ranking": {**JOB, **fields}}}
+
+
+def test_a_queued_job_says_its_size_its_priority_and_its_resizes() -> None:
+    resizes = [{"at": "02:00", "parallelism": 12}]
+    given = jobs(completions=40, priorityClass="urgent", resizes=resizes)
+    job = trace.parse({**DAY, **given, "priorityClasses": {"urgent": 1000}}).jobs["ranking"]
+    assert (job.queue, job.parallelism, job.completions, job.priority_class) == ("default", 4, 40, "urgent")
+    assert [(each.at, each.parallelism) for each in job.resizes] == [(2 * 3600, 12)]
+
+
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
@@ -38,7 +54,15 @@ def test_times_and_durations_are_understood() -> None:
         ({"pods": {"training": {**WORK, "takes": ["2m", "1m"]}}}, "the shortest must not be longer than the longest"),
         ({"shortages": [{"zone": "a", "from": 7, "to": "09:00"}]}, "must be a time of day in quotes, such as '07:30'"),
         ({"shortages": [{"zone": "a", "from": "07:61", "to": "09:00"}]}, "must be a time of day in quotes"),
-        ({"pods": {"compile": WORK}}, "compile is both a queue and a kind of pods"),
+        (jobs(parallelism=0), "jobs.ranking.parallelism: Input should be greater than or equal to 1"),
+        (jobs(size=3), "jobs.ranking.size: Extra inputs are not permitted"),
+        (jobs(queue="no queue"), "jobs.ranking.queue: String should match pattern"),
+        (jobs(priorityClass="high"), "jobs.ranking.priorityClass: high is not among priorityClasses (there are: none)"),
+        ({**jobs(priorityClass="high"), "priorityClasses": {"low": -1}}, "(there are: low)"),
+        (jobs(resizes=[{"at": "22:00", "parallelism": 2}]), "jobs.ranking.resizes.0.at: none of these jobs has come"),
+        (jobs(resizes=[{"at": "2", "parallelism": 2}]), "jobs.ranking.resizes.0.at: must be a time of day in quotes"),
+        ({"jobs": {"compile": JOB}}, "compile stands twice under queues, pods and jobs"),
+        ({"pods": {"compile": WORK}}, "compile stands twice under queues, pods and jobs"),
     ],
 )
 def test_what_is_wrong_is_named(changes: dict[str, Any], want: str) -> None:
@@ -58,7 +82,7 @@ def test_the_same_seed_gives_the_same_day_with_everything_in_its_window(seed: in
     found = arrivals.arrivals(day)
     assert found == arrivals.arrivals(day)
     assert len(found) == 100
-    assert sum(each.is_job for each in found) == 50
+    assert sum(each.in_queue for each in found) == 50
     assert all(17 * 3600 <= each.after_seconds <= 19 * 3600 for each in found)
     assert all(60 <= each.takes_seconds <= 5400 for each in found)
     assert [each.after_seconds for each in found] == sorted(each.after_seconds for each in found)
