@@ -10,10 +10,12 @@ from autoscaler import __main__ as command
 from autoscaler.rehearsal import play, report, stack, trace
 from autoscaler.rehearsal.episode import Kind
 from autoscaler.rehearsal.episodes import episodes
+from autoscaler.rehearsal.job_record import JobLife, StepKind
 from autoscaler.rehearsal.record import Record
 from components import loading
 from components.config import reading
 
+HOUR = 3600.0
 ROOT = Path(__file__).parents[2]
 LOCAL = ROOT / "stacks" / "Pulumi.local.yaml"
 MORNING: dict[str, Any] = {
@@ -110,11 +112,93 @@ def test_the_demo_fits_its_stack() -> None:
     assert {(group.key.instance_type, group.capacity_type) for group in grid.groups} == priced
 
 
+# Queued jobs: those of the example, on the production stack, without the other work of the day
+
+
+@functools.cache
+def queued_jobs() -> tuple[Record, tuple[play.Progress, ...]]:
+    """Play the queued jobs of the example day from nine to four."""
+    day = trace.read(ROOT / "examples" / "traces" / "day.yaml")
+    starts = day.starts.replace(hour=8, minute=59)
+    alone = {"queues": {}, "pods": {}, "shortages": (), "starts": starts, "lasts": 7 * HOUR}
+    told: list[play.Progress] = []
+    return play.play(production(), day.model_copy(update=alone), told.append), tuple(told)
+
+
+@functools.cache
+def production() -> stack.Stack:
+    return stack.read(ROOT / "stacks" / "Pulumi.prod.yaml")
+
+
+def job(work: str) -> JobLife:
+    (found,) = (each for each in queued_jobs()[0].queued.lives if each.work == work)
+    return found
+
+
+def at(record: Record, hour: int, minute: int) -> float:
+    midnight = record.starts_at - record.starts_at % (24 * HOUR)
+    return midnight + hour * HOUR + minute * 60
+
+
+@pytest.mark.accept("E17", part="partial scale-up")
+def test_the_training_job_grows_at_noon_in_part_and_then_whole() -> None:
+    record, _ = queued_jobs()
+    moments = {"before": (11, 59), "at noon": (12, 1), "still": (12, 29), "features ended": (12, 35), "until": (13, 59)}
+    granted = {name: job("ranking").granted(at(record, *moment)) for name, moment in moments.items()}
+    assert granted == {"before": 4, "at noon": 8, "still": 8, "features ended": 12, "until": 12}
+    first = [step.kind for step in job("ranking").steps[:3]]
+    assert first == [StepKind.ADMITTED, StepKind.GREW, StepKind.GREW]
+
+
+@pytest.mark.accept("E10", part="comes back with what it was first admitted with")
+def test_it_gives_way_at_two_and_comes_back_with_what_it_was_first_admitted_with() -> None:
+    record, _ = queued_jobs()
+    ranking, month_end = job("ranking"), job("month-end")
+    (evicted,) = (step for step in ranking.steps if step.kind is StepKind.EVICTED)
+    assert at(record, 14, 0) <= evicted.at < at(record, 14, 1)
+    assert "is taken back for reports/job-month-end-0001" in evicted.why
+    released, back = ranking.steps[4], ranking.steps[5]
+    assert (released.kind, back.kind, back.after, back.wanted) == (StepKind.RELEASED, StepKind.ADMITTED, 4, 12)
+    assert month_end.wait.began_at is not None
+    assert released.at <= month_end.wait.began_at <= back.at
+    assert ranking.granted(at(record, 15, 29)) == 4
+    assert ranking.granted(at(record, 15, 35)) == 12  # month-end has ended
+
+
+def test_no_job_runs_without_quota_and_none_is_used_beyond_what_the_queues_share() -> None:
+    record, _ = queued_jobs()
+    assert record.queued.beyond_quota == 0
+    of_cpu = {each.cluster_queue: each for each in record.queued.quotas if each.resource == "cpu"}
+    assert (of_cpu["training"].most, of_cpu["training"].most_borrowed) == (84_000, 54_000)
+    assert (of_cpu["reports"].most, of_cpu["reports"].most_borrowed) == (56_000, 0)
+    shared = of_cpu["training"].nominal + of_cpu["reports"].nominal
+    moments = {step.at for each in record.queued.lives for step in each.steps}
+    held = [sum(each.granted(moment) for each in record.queued.lives) for moment in sorted(moments)]
+    assert max(held) * 7_000 <= shared
+
+
+def test_pods_of_queued_jobs_run_on_the_nodes_of_their_flavor() -> None:
+    record, told = queued_jobs()
+    assert set(record.pods_by_pool) == {"spot"}
+    assert max(each.running for each in told) == 12
+
+
+def test_the_report_tells_of_queued_jobs() -> None:
+    record, _ = queued_jobs()
+    text = report.report(record, production().scaling.prices)
+    assert "job ranking-0001 of research grew from 4 to 12 pods (8 at 12:00, 12 at 12:30)" in text
+    assert "job ranking-0001 of research gave way with all its 12 pods" in text
+    assert "job ranking-0001 of research came back with 4 of 12 pods" in text
+    assert "At no moment did a job run more pods than it had quota for." in text
+    assert len(text.splitlines()) < 70
+
+
 @pytest.mark.parametrize(
     ("stack_file", "trace_file", "want"),
     [
         ("nowhere.yaml", "examples/traces/day.yaml", "nowhere.yaml"),
         ("stacks/Pulumi.local.yaml", "stacks/Pulumi.local.yaml", "the trace is wrong:\n  starts: Field required"),
+        ("stacks/Pulumi.local.yaml", "examples/traces/day.yaml", "jobs.ranking.queue: the stack has no LocalQueue"),
     ],
 )
 def test_files_that_cannot_be_used_are_named(
