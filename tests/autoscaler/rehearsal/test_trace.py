@@ -1,11 +1,13 @@
 """A trace is read strictly: what is wrong is named, and the same seed gives the same day."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic.alias_generators import to_camel
 
 from autoscaler.rehearsal import arrivals, trace
 
@@ -69,6 +71,13 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], want: str) -> None:
     with pytest.raises(trace.TraceError, match="the trace is wrong") as caught:
         trace.parse({**DAY, **changes})
     assert want in str(caught.value)
+
+
+def test_every_key_is_described() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "simulating.md").read_text()
+    parts = (trace.Trace, trace.Work, trace.Queue, trace.QueuedJob, trace.Resize, trace.Wave, trace.Shortage)
+    known = {field.alias or to_camel(name) for part in parts for name, field in part.model_fields.items()}
+    assert sorted(key for key in known if not re.search(rf"`[^`]*\b{key}\b[^`]*`", page)) == []
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
