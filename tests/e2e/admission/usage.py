@@ -1,7 +1,7 @@
 """What is used of quota, reckoned from plain JSON, and how much may be: no code of autoscaler/admission is used.
 
-usage = min(spec, granted) of each Workload + admitted slices that are not folded yet + open pods that no Workload
-stands for.
+usage = min(spec, granted) of each Workload + admitted slices that are not folded yet + open pods whose job has no
+Workload with quota.
 """
 
 import collections
@@ -84,9 +84,9 @@ def of_workload(state: State, workload: Object | None) -> Usage:
 
 
 def of_strays(state: State, job: str) -> Usage:
-    """Return what open pods use whose job has no Workload, as was stamped on them."""
+    """Return what open pods use whose job has no Workload with quota, as was stamped on them."""
     used: Usage = collections.defaultdict(int)
-    if state.workload_of(job) is not None:
+    if granted_of(state.workload_of(job)) is not None:
         return used
     for pod_set in state.pods.sets_of(job):
         for uid in state.pods.open_of(job, pod_set):
