@@ -42,6 +42,15 @@ def nodes(admission_plane: Plane, runtime_api: Api) -> Iterator[Site]:
             made.close()
 
 
+@pytest.fixture
+def _nodes_of_others(admission_plane: Plane) -> Iterator[None]:
+    """Close the node that is always there: room on it would hide that a node is started for nobody."""
+    path = "/api/v1/nodes/usual"
+    admission_plane.api.merge(path, {"spec": {"unschedulable": True}})
+    yield
+    admission_plane.api.merge(path, {"spec": {"unschedulable": None}})
+
+
 @contextlib.contextmanager
 def running(nodes: Site, kubeconfig: Path) -> Iterator[replicas.Replica]:
     """Run admission and capacity in one process."""
@@ -87,6 +96,7 @@ def groups_of(nodes: Site, pods: list[Object]) -> Counter[str]:
 @pytest.mark.accept("E5", part="what a shrunk RayCluster gave up, its nodes included, is gone")
 @pytest.mark.accept("E7", part="opened pods carry their flavor, and nodes are started for exactly these")
 @pytest.mark.accept("E17", part="partial scale-up of a RayCluster, with its nodes")
+@pytest.mark.usefixtures("_nodes_of_others")
 def test_a_ray_cluster_grows_and_shrinks_with_its_quota_and_its_nodes(
     alone: Ground, nodes: Site, runtime_kubeconfig: Path
 ) -> None:
