@@ -77,12 +77,15 @@ def test_a_job_with_more_completions_than_places_runs_to_its_end(site: Ground) -
 
 
 @pytest.mark.accept("E14", part="a pod of a real Job that terminates keeps its place until it is gone")
-def test_a_pod_that_terminates_keeps_its_place_from_the_one_that_replaces_it(site: Ground) -> None:
-    job = site.make_job("job", site.add_queue("1"))
+def test_a_pod_that_terminates_keeps_its_place_from_the_next(site: Ground) -> None:
+    job = site.make_job("job", site.add_queue("1"), completions=9)
     site.wait_for_grant(job, main=1)
     [old] = site.wait_for_running(job, 1)
     site.hold(old)
-    site.delete_pod(old)
+    site.change("jobs", "job", parallelism=0)
+    site.wait_for_grant(job, main=0)
+    site.change("jobs", "job", parallelism=1)
+    site.wait_for_grant(job, main=1)
     waiting.eventually(lambda: len(site.pods(job)) == 2)
     site.await_handled()
     assert site.open_pods(job) == []

@@ -180,7 +180,10 @@ def test_no_more_and_no_fewer_pods_count_than_the_operator_keeps(site: Ground) -
     scale(site, 0, **bounds)
     site.wait_for_grant(ray, head=1, small=1)
     site.wait_for_running(ray, 2)
-    site.wait_for_usage(queue, usual="2")
+    least = site.make_ray("least", queue, rays.group(replicas=0, cpu="1", **bounds))
+    site.wait_for_grant(least, head=1, small=1)
+    site.wait_for_running(least, 2)
+    site.wait_for_usage(queue, usual="4")
 
 
 @pytest.mark.accept("E3", part="a slice has the pods of one whole replica")
