@@ -75,6 +75,9 @@ def _changed(after: Seen, old: WorkloadFacts, new: WorkloadFacts) -> Iterator[st
         yield f"{new.uid} recorded {sorted(added)}: {len(taken)} pods are open or recorded, {new.granted} are granted"
     if old.evicted and new.evicted and (added or old.spec != new.spec or old.granted != new.granted):
         yield f"{new.uid} was changed while it was evicted"
+    dropped = [uid for uid in old.withdrawn - new.withdrawn if uid not in after.pods]
+    if dropped and new.granted == old.granted and len(taken) < (new.granted or 0):
+        yield f"{dropped[0]} was withdrawn, and {new.uid} kept its quota"
     if old.granted is not None and new.granted is not None and new.granted > old.granted and new.folded == old.folded:
         yield f"{new.uid} was granted more without a slice"
 
@@ -89,7 +92,8 @@ def _admitted(before: Seen, after: Seen, uid: str, quota: int) -> Iterator[str]:
     parent = before.parents.get(uid)
     if parent is not None and _granted_slices(before, parent):
         yield f"{uid} was admitted while it had slices that were admitted"
-    if after.usage + after.claims(besides=uid) > quota:
+    claimed = after.claims(besides=uid)
+    if claimed and after.usage + claimed > quota:
         yield f"{uid} was admitted into what is claimed by another"
 
 

@@ -2,11 +2,15 @@
 
 from typing import Final
 
+from autoscaler.admission.writes import Step
 from tests.model.runtime import PRIORITY
 from tests.model.scenario import Create, Deactivate, Delete, DeletePod, Refuse, Resize, Scenario, Start, Suspend
 
 _ONE: Final = (Start("a", 1), Start("b", 1))
 _FULL: Final = (Start("a", 2), Start("b", 1))
+
+SMALL_MOST: Final = 30_000
+"""More states than any small one has: one that comes to so many goes on without end."""
 
 
 def _resize(job: str, *sizes: int) -> Resize:
@@ -30,6 +34,15 @@ SMALL: Final = (
         happenings=((Create(job=Start("b", 1, PRIORITY)), 1), (_resize("a", 1, 2), 1)),
         lost=1,
         crashes=1,
+        from_rest=True,
+        preempts=True,
+    ),
+    Scenario(
+        name="a job displaces another and grows beyond the quota",
+        quota=2,
+        jobs=(Start("a", 1),),
+        happenings=((Create(job=Start("b", 2, PRIORITY)), 1), (_resize("b", 2, 3), 1)),
+        lost=1,
         from_rest=True,
         preempts=True,
     ),
@@ -67,6 +80,21 @@ SMALL: Final = (
         lost=1,
         crashes=1,
         from_rest=True,
+    ),
+    Scenario(
+        name="a new job is deleted, but not its pods",
+        quota=1,
+        jobs=_ONE,
+        happenings=((Delete(job="a", orphan=True), 1),),
+        lost=1,
+        lost_steps=frozenset({Step.CREATE}),
+    ),
+    Scenario(
+        name="jobs of one priority share a queue",
+        quota=2,
+        jobs=_FULL,
+        happenings=((_resize("a", 1, 2), 1),),
+        preempts=True,
     ),
     Scenario(
         name="a gate is refused for good",

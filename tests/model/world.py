@@ -20,6 +20,7 @@ from tests.model.seen import Seen
 _CRASHES: Final = 0
 _LOST: Final = 1
 _FIRST: Final = 2
+_STEPS_TO_REST: Final = 200
 _READY: Final = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
 
 
@@ -69,12 +70,10 @@ class World:
         return self._rested(state) if chosen.from_rest else state
 
     def _rested(self, state: State) -> State:
-        """Let things go on of themselves until nothing moves any more."""
-        while True:
-            following = [after for move, after in self.moves(state) if move.cause is Cause.SYSTEM]
-            if not following:
-                return state
-            state = following[0]
+        """Let things go on of themselves until nothing moves any more; where that never comes, begin in the middle."""
+        for _ in range(_STEPS_TO_REST):
+            state = next((after for move, after in self.moves(state) if move.cause is Cause.SYSTEM), state)
+        return state
 
     def moves(self, state: State) -> Iterator[tuple[Move, State]]:
         """Return every move that is possible now, and where it leads."""
