@@ -103,7 +103,7 @@ def indexes(site: Ground, job: Object) -> list[str]:
 @pytest.mark.accept("E21", part="an Indexed Job of the real controller")
 def test_an_indexed_job_is_counted_by_its_indexes_and_served_in_their_order(site: Ground) -> None:
     queue = site.add_queue("3")
-    job = site.make_job("job", queue, pods=2, completionMode="Indexed")
+    job = site.make_job("job", queue, pods=2, completionMode="Indexed", backoffLimitPerIndex=0)
     site.wait_for_grant(job, main=2)
     site.change("jobs", "job", parallelism=6, completions=6)
     site.wait_for_grant(job, main=3)
@@ -112,18 +112,18 @@ def test_an_indexed_job_is_counted_by_its_indexes_and_served_in_their_order(site
 
     for pod in running:
         if pod["metadata"]["labels"][keys.JOB_COMPLETION_INDEX] == "1":
-            site.end(pod)
+            site.end(pod, "Failed")
     waiting.eventually(lambda: indexes(site, job) == ["0", "2", "3"])
     site.wait_for_running(job, 3)
 
     site.change("jobs", "job", parallelism=3, completions=3)
-    site.wait_for_grant(job, main=2)  # of three indexes one is done
+    site.wait_for_grant(job, main=2)  # of three indexes one is done for good, though it did not succeed
     waiting.eventually(lambda: indexes(site, job) == ["0", "2"])
     other = site.make_job("other", queue)
     site.wait_for_grant(other, main=1)
     for pod in site.wait_for_running(job, 2):
         site.end(pod)
-    site.wait_for_condition(job, "Finished", status="True", reason="Succeeded")
+    site.wait_for_condition(job, "Finished", status="True", reason="Failed")
     assert site.suspensions(job) == ONCE_ADMITTED
     site.wait_for_usage(queue, usual="1")
 
@@ -192,6 +192,7 @@ def test_only_admission_suspends_and_resumes_queued_jobs(site: Ground) -> None:
     assert site.suspensions(runs) == [*ONCE_ADMITTED, *ONCE_ADMITTED]
 
     waits = site.make_job("waits", queue)
+    site.wait_for_condition(waits, "QuotaReserved", status="False", reason="NoRoom")
     site.change("jobs", "waits", suspend=False)
     site.wait_for_event("Job", waits, "Suspended", "it waits for quota")
     waiting.eventually(lambda: site.get("jobs", "waits")["spec"]["suspend"])
