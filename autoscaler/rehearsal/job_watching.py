@@ -139,8 +139,7 @@ class JobWatcher:
         self._used[uid] = used
         for share in before.keys() | used.keys():
             meter, more = self._meters[share], used.get(share, 0) - before.get(share, 0)
-            if more:
-                meter.set(meter.used + more, now)
+            meter.set(meter.used + more, now)
 
     def _quotas(self) -> Iterator[QuotaUse]:
         now = self._clock.now()
@@ -195,16 +194,15 @@ def _wanted(workload: Workload | None) -> int:
 
 
 def _usage(workload: Workload | None) -> dict[_Share, int]:
-    """Return what a job uses of its ClusterQueue."""
+    """Return what a job uses of its ClusterQueue: what is granted, which is never more than it asks for."""
     used: defaultdict[_Share, int] = defaultdict(int)
     if workload is None or workload.admission is None:
         return used
     for pod_set in workload.pod_sets:
         assigned = workload.admission.of(pod_set.name)
         for resource, flavor in assigned.flavors.items() if assigned is not None else ():
-            count = min(pod_set.count, workload.admission.count(pod_set.name))
             share = (workload.admission.cluster_queue, FlavorResource(flavor, resource))
-            used[share] += count * pod_set.requests.get(resource, 0)
+            used[share] += workload.admission.count(pod_set.name) * pod_set.requests.get(resource, 0)
     return used
 
 
