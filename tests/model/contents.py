@@ -7,7 +7,7 @@ version, which is all that a precondition asks; so versions need no numbers, and
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,13 @@ VERSION: Final = "7"
 _KEPT_CONDITIONS: Final = frozenset({"Admitted", "PodsReady", "Evicted", "Finished"})
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 _DELETED: Final = _ENCODER.encode({"metadata": {"deletionTimestamp": clock.to_rfc3339(NOW)}})
+
+
+class Cell(NamedTuple):
+    """One quota: of a ClusterQueue, in a flavor."""
+
+    queue: str
+    flavor: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +64,14 @@ class WorkloadFacts:
     """The UID of the job or Workload that it belongs to; None: it was orphaned."""
     is_slice: bool
     spec: int
+    door: str
+    """The LocalQueue in which it waits."""
     granted: int | None
+    cell: Cell | None
+    """What it was granted from."""
     claim: int | None
+    claimed: Cell | None
+    """What it has a claim on."""
     first: int | None
     evicted: bool
     finished: bool
@@ -80,6 +93,8 @@ class PodFacts:
     """The UID of its job; None: it was orphaned."""
     stamped: str | None
     """The UID of the job for which its gate was opened."""
+    cell: Cell | None
+    """What it was opened under."""
     gated: bool
     leaving: bool
     ready: bool
@@ -165,7 +180,15 @@ def merged(target: Any, patch: Any) -> Any:
     return result
 
 
-def job(name: str, uid: str, *, parallelism: int, completions: int | None = None, priority_class: str = "") -> Manifest:
+def job(  # each scenario sets what matters
+    name: str,
+    uid: str,
+    *,
+    parallelism: int,
+    completions: int | None = None,
+    priority_class: str = "",
+    queue: str = "door",
+) -> Manifest:
     """Make a Job as it is stored: the policies have suspended it and gated its template."""
     container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
     spec = {
@@ -175,7 +198,7 @@ def job(name: str, uid: str, *, parallelism: int, completions: int | None = None
     }
     if completions is not None:
         spec["completions"] = completions
-    metadata = {"labels": {keys.QUEUE_NAME: "door"}}
+    metadata = {"labels": {keys.QUEUE_NAME: queue}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(name, uid, metadata), "spec": spec}
 
 
@@ -262,8 +285,11 @@ def _workload_facts(manifest: Manifest) -> WorkloadFacts:
         owner=owner["uid"] if owner else None,
         is_slice=owner is not None and owner["kind"] == "Workload" and owner["apiVersion"] == version.GROUP_VERSION,
         spec=sum(each["count"] for each in spec["podSets"]),
+        door=spec["queueName"],
         granted=_count(status.get("admission")),
+        cell=_cell(status.get("admission")),
         claim=_count(status.get("claim")),
+        claimed=_cell(status.get("claim")),
         first=sum(each["count"] for each in status["firstAdmitted"]) if "firstAdmitted" in status else None,
         evicted="Evicted" in told,
         finished="Finished" in told,
@@ -279,11 +305,15 @@ def _workload_facts(manifest: Manifest) -> WorkloadFacts:
 
 def _pod_facts(manifest: Manifest) -> PodFacts:
     metadata, status = manifest["metadata"], manifest["status"]
+    notes = metadata.get("annotations", {})
     owner = next(iter(metadata.get("ownerReferences", ())), None)
     return PodFacts(
         uid=metadata["uid"],
         owner=owner["uid"] if owner else None,
-        stamped=metadata.get("annotations", {}).get(keys.JOB_UID),
+        stamped=notes.get(keys.JOB_UID),
+        cell=Cell(notes[keys.CLUSTER_QUEUE], notes[keys.FLAVORS].removeprefix("cpu="))
+        if keys.FLAVORS in notes
+        else None,
         gated=bool(manifest["spec"].get("schedulingGates")),
         leaving="deletionTimestamp" in metadata,
         ready=status["phase"] == "Running",
@@ -293,6 +323,12 @@ def _pod_facts(manifest: Manifest) -> PodFacts:
 
 def _count(admission: Manifest | None) -> int | None:
     return sum(each["count"] for each in admission["podSetAssignments"]) if admission is not None else None
+
+
+def _cell(admission: Manifest | None) -> Cell | None:
+    if admission is None or not admission["podSetAssignments"]:
+        return None
+    return Cell(admission["clusterQueue"], admission["podSetAssignments"][0]["flavors"]["cpu"])
 
 
 def _uids(by_pod_set: Any) -> frozenset[str]:

@@ -8,6 +8,12 @@ from tests.model.seen import Seen
 
 def problems(seen: Seen, quota: int, *, preempts: bool, refused: frozenset[str]) -> Iterator[str]:
     """Say what is not as it should be once nothing moves any more."""
+    yield from of_objects(seen, refused)
+    yield from _unserved(seen, {each.job: each for each in seen.parents.values()}, quota, preempts=preempts)
+
+
+def of_objects(seen: Seen, refused: frozenset[str]) -> Iterator[str]:
+    """Say what is left over or half done, whatever the quota is."""
     parents = {each.job: each for each in seen.parents.values()}
     for workload in seen.parents.values():
         if workload.job not in seen.jobs:
@@ -17,7 +23,6 @@ def problems(seen: Seen, quota: int, *, preempts: bool, refused: frozenset[str])
             yield f"slice {part.uid} is left over"
     for job in seen.jobs.values():
         yield from _of_job(seen, job, parents.get(job.uid), refused)
-    yield from _unserved(seen, parents, quota, preempts=preempts)
 
 
 def _of_job(seen: Seen, job: JobFacts, workload: WorkloadFacts | None, refused: frozenset[str]) -> Iterator[str]:

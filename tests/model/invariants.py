@@ -18,6 +18,11 @@ def of_state(seen: Seen, quota: int) -> Iterator[str]:
     running = sum(each.is_open and not each.leaving for each in seen.pods.values())
     if running > quota:
         yield f"{running} pods may run and are not being deleted, on a quota of {quota}"
+    yield from of_grants(seen)
+
+
+def of_grants(seen: Seen) -> Iterator[str]:
+    """Say what is wrong with a state whatever the quota is."""
     for each in seen.parents.values():
         yield from _of_workload(seen, each)
 
@@ -34,6 +39,18 @@ def _of_workload(seen: Seen, workload: WorkloadFacts) -> Iterator[str]:
 
 def of_step(move: Move, before: Seen, after: Seen, quota: int) -> Iterator[str]:
     """Say what is wrong with a step."""
+    yield from of_change(move, before, after)
+    sent = move.sent
+    if sent is not None and sent.step is Step.ADMIT:
+        claimed = after.claims(besides=sent.uid)
+        if claimed and after.usage + claimed > quota:
+            yield f"{sent.uid} was admitted into what is claimed by another"
+    if sent is not None and sent.step is Step.EVICT and sent.by_quota and not move.late:
+        yield from _evicted(before, sent.uid, quota)
+
+
+def of_change(move: Move, before: Seen, after: Seen) -> Iterator[str]:
+    """Say what is wrong with a step whatever the quota is."""
     sent = move.sent
     admits = sent is not None and sent.step is Step.ADMIT
     if after.usage > before.usage and not admits:
@@ -48,9 +65,7 @@ def of_step(move: Move, before: Seen, after: Seen, quota: int) -> Iterator[str]:
         if now is not None and pod.gated and not now.gated:
             yield from _opened(before, now)
     if admits and sent is not None:
-        yield from _admitted(before, after, sent.uid, quota)
-    if sent is not None and sent.step is Step.EVICT and sent.by_quota and not move.late:
-        yield from _evicted(before, sent.uid, quota)
+        yield from _admitted(before, sent.uid)
 
 
 def _given_back(before: Seen, old: WorkloadFacts, new: WorkloadFacts | None) -> Iterator[str]:
@@ -73,7 +88,8 @@ def _changed(after: Seen, old: WorkloadFacts, new: WorkloadFacts) -> Iterator[st
     taken = [each for each in after.pods_of(new) if each.is_open or each.uid in new.recorded]
     if added and len(taken) > (new.granted or 0):
         yield f"{new.uid} recorded {sorted(added)}: {len(taken)} pods are open or recorded, {new.granted} are granted"
-    if old.evicted and new.evicted and (added or old.spec != new.spec or old.granted != new.granted):
+    gave_back = new.finished and new.granted is None
+    if old.evicted and new.evicted and not gave_back and (added or old.spec != new.spec or old.granted != new.granted):
         yield f"{new.uid} was changed while it was evicted"
     dropped = [uid for uid in old.withdrawn - new.withdrawn if uid not in after.pods]
     if dropped and new.granted == old.granted and len(taken) < (new.granted or 0):
@@ -88,13 +104,10 @@ def _opened(before: Seen, pod: PodFacts) -> Iterator[str]:
         yield f"the gate of {pod.uid} was opened and it stood on no record"
 
 
-def _admitted(before: Seen, after: Seen, uid: str, quota: int) -> Iterator[str]:
+def _admitted(before: Seen, uid: str) -> Iterator[str]:
     parent = before.parents.get(uid)
     if parent is not None and _granted_slices(before, parent):
         yield f"{uid} was admitted while it had slices that were admitted"
-    claimed = after.claims(besides=uid)
-    if claimed and after.usage + claimed > quota:
-        yield f"{uid} was admitted into what is claimed by another"
 
 
 def _evicted(before: Seen, uid: str, quota: int) -> Iterator[str]:

@@ -21,8 +21,11 @@ from tests.autoscaler.admission import builders
 from tests.model import contents
 from tests.model.cluster import Sent, State
 from tests.model.contents import GONE, NODE, NOW, Contents, PodFacts, WorkloadFacts
+from tests.model.kept import Kept
 
 PRIORITY: Final = "high"
+MIDDLE: Final = "middle"
+FLAVORS: Final = ("spot", "demand")
 POLICY: Final = Policy(pods_ready_timeout_seconds=1800.0)
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 _KINDS: Final = (BatchJob(),)
@@ -31,12 +34,16 @@ _KINDS: Final = (BatchJob(),)
 class Runtime:
     """Decides what to write."""
 
-    def __init__(self, known_contents: Contents, queue: Any, *, seconds: Callable[[int], float]) -> None:
+    def __init__(
+        self, known_contents: Contents, configuration: tuple[Any, ...], *, seconds: Callable[[int], float]
+    ) -> None:
         self._contents = known_contents
-        self._queue = queue
+        self._configuration = configuration
         self._seconds = seconds
         self._jobs: dict[Any, tuple[Sent, ...]] = {}
         self._plans: dict[Any, tuple[Sent, ...]] = {}
+        self.kept: Kept | None = None
+        """Books to decide about quota on, which follow each change; None: they are read anew each time."""
 
     def writes(self, state: State) -> list[Sent]:
         """Return every write that some decision on the runtime's view of the cluster asks for."""
@@ -82,6 +89,9 @@ class Runtime:
         return self._contents.changed(number, {"status": write.body}) == number
 
     def _of_quota(self, seen: list[int], state: State) -> tuple[Sent, ...]:
+        if self.kept is not None:
+            self.follow(state)
+            return tuple(_sent(each, by_quota=True) for each in self.kept.plan(NOW + self._seconds(state.time)))
         numbers = tuple(each for each in seen if self._is_counted(each))
         key = (numbers, state.time)
         found = self._plans.get(key)
@@ -91,12 +101,18 @@ class Runtime:
             found = self._plans[key] = tuple(_sent(each, by_quota=True) for each in plan.writes)
         return found
 
+    def follow(self, state: State) -> None:
+        """Let the books that are kept see what the runtime has seen."""
+        if self.kept is not None:
+            seen = [each.cache for each in state.entries if each.cache != GONE]
+            self.kept.follow(each for each in seen if self._is_counted(each))
+
     def _is_counted(self, number: int) -> bool:
         facts = self._contents.facts(number)
         return isinstance(facts, WorkloadFacts) or (isinstance(facts, PodFacts) and facts.is_open)
 
     def _tables(self, numbers: Iterable[int]) -> books.Tables:
-        made = builders.tables(self._queue, builders.local_queue(), builders.flavor())
+        made = builders.tables(*self._configuration)
         for number in numbers:
             decoded = self._contents[number].decoded
             builders.table_of(made, decoded).seen(decoded)
@@ -115,8 +131,10 @@ class Runtime:
             priority_classes=store.Table(),
         )
         tables.nodes.seen(_NODE)
-        tables.priority_classes.seen(_HIGH)
-        tables.flavors.seen(builders.flavor())
+        for each in _PRIORITIES:
+            tables.priority_classes.seen(each)
+        for flavor in _FLAVORS:
+            tables.flavors.seen(flavor)
         found = known.Known(tables, _KINDS)
         for each in decoded:
             found_in: dict[type, Any] = {Job: tables.jobs["Job"], workload.Workload: tables.workloads}
@@ -150,6 +168,8 @@ _NODE: Final = objects.node(
         }
     )
 )
-_HIGH: Final = priorities.decode(
-    msgspec.json.encode({"metadata": {"name": PRIORITY, "resourceVersion": "1"}, "value": 10})
+_PRIORITIES: Final = tuple(
+    priorities.decode(msgspec.json.encode({"metadata": {"name": name, "resourceVersion": "1"}, "value": value}))
+    for name, value in ((PRIORITY, 10), (MIDDLE, 5))
 )
+_FLAVORS: Final = tuple(map(builders.flavor, FLAVORS))

@@ -13,6 +13,7 @@ class Start(NamedTuple):
     size: int
     priority_class: str = ""
     completions: int | None = None
+    queue: str = "door"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,16 @@ class Delete(Happening):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletePod(Happening):
     """Delete any pod that lives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LosePod(Happening):
+    """Lose any pod at once, as with its node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndPod(Happening):
+    """Let any open pod succeed whose Job counts completions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
 """The server's objects as auditors read them: usage, pods and slices, reckoned anew from what the objects say."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tests.model.contents import Facts, JobFacts, PodFacts, WorkloadFacts
+from tests.model.contents import Cell, Facts, JobFacts, PodFacts, WorkloadFacts
 
 
 @dataclass(slots=True)
@@ -54,13 +55,30 @@ class Seen:
 
     def strays(self) -> int:
         """Return how many open pods count by themselves: their job has no Workload that is admitted."""
+        return len(self._strays())
+
+    def used(self) -> Counter[Cell]:
+        """Return what is used of each quota."""
+        found: Counter[Cell] = Counter()
+        for each in self.parents.values():
+            if each.cell is not None:
+                found[each.cell] += self.use_of(each)
+        found.update(each.cell for each in self._strays() if each.cell is not None)
+        return found
+
+    def _strays(self) -> list[PodFacts]:
         known = {each.job for each in self.parents.values() if each.granted is not None}
-        return sum(pod.is_open and pod.stamped is not None and pod.stamped not in known for pod in self.pods.values())
+        every = self.pods.values()
+        return [pod for pod in every if pod.is_open and pod.stamped is not None and pod.stamped not in known]
+
+    def claimants(self, besides: str = "") -> list[WorkloadFacts]:
+        """Return those that wait and have a claim."""
+        every = (*self.parents.values(), *self.slices.values())
+        return [each for each in every if each.claim and each.uid != besides and self._waits(each)]
 
     def claims(self, besides: str = "") -> int:
         """Return what is claimed by others than one: of each that still waits, no more than it asks for now."""
-        every = (*self.parents.values(), *self.slices.values())
-        return sum(min(each.spec, each.claim or 0) for each in every if each.uid != besides and self._waits(each))
+        return sum(min(each.spec, each.claim or 0) for each in self.claimants(besides))
 
     def _waits(self, workload: WorkloadFacts) -> bool:
         if workload.granted is not None or workload.leaving or not workload.active:

@@ -22,6 +22,7 @@ _LOST: Final = 1
 _FIRST: Final = 2
 _STEPS_TO_REST: Final = 200
 _READY: Final = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+_SUCCEEDED: Final = {"status": {"phase": "Succeeded"}}
 
 
 class Cause(Enum):
@@ -55,9 +56,7 @@ class World:
     def __init__(self, chosen: Scenario) -> None:
         self.scenario = chosen
         self.contents = Contents()
-        within = "LowerPriority" if chosen.preempts else "Never"
-        queue = builders.cluster_queue(flavors={"spot": {"cpu": chosen.quota}}, within=within)
-        self.runtime = Runtime(self.contents, queue, seconds=self._seconds)
+        self.runtime = Runtime(self.contents, _configuration(chosen), seconds=self._seconds)
         self._pods_made: dict[str, int] = {}
         self._seen: dict[tuple[int, ...], Seen] = {}
 
@@ -87,7 +86,7 @@ class World:
         yield from self._crash(state)
         for index, (each, _) in enumerate(self.scenario.happenings, _FIRST):
             if state.budget[index]:
-                yield from self._people(_spent(state, index), each)
+                yield from self.people(_spent(state, index), each)
 
     # What is there
 
@@ -252,8 +251,7 @@ class World:
             elif pod.is_open and self.scenario.pods_start and not pod.ready:
                 yield Move(Cause.PEOPLE, f"pod {pod.uid} becomes Ready"), self._patched(state, pod.uid, _READY)
             elif pod.is_open and self.scenario.pods_end:
-                after = self._patched(state, pod.uid, {"status": {"phase": "Succeeded"}})
-                yield Move(Cause.SYSTEM, f"pod {pod.uid} succeeds"), after
+                yield Move(Cause.SYSTEM, f"pod {pod.uid} succeeds"), self._patched(state, pod.uid, _SUCCEEDED)
 
     def _clock(self, state: State) -> Iterator[tuple[Move, State]]:
         if state.time < len(self.scenario.jumps):
@@ -270,22 +268,35 @@ class World:
 
     # People
 
-    def _people(self, state: State, what: scenario.Happening) -> Iterator[tuple[Move, State]]:
+    def people(self, state: State, what: scenario.Happening) -> Iterator[tuple[Move, State]]:
+        """Return what may happen by people's hands, however often."""
         match what:
             case scenario.Create():
                 if self._named(state, what.job.name) is None:
                     text = f"somebody creates Job {what.job.name} of {what.job.size} pods"
                     yield Move(Cause.PEOPLE, text), self._create_job(state, what.job, seen=False)
-            case scenario.DeletePod():
+            case scenario.DeletePod() | scenario.LosePod() | scenario.EndPod():
                 for pod in self.seen(state).pods.values():
-                    if not pod.leaving and not pod.ended:
-                        yield Move(Cause.PEOPLE, f"somebody deletes pod {pod.uid}"), self._deleted(state, pod.uid)
+                    yield from self._to_pod(state, pod, what)
             case scenario.Resize() | scenario.Delete() | scenario.Suspend() | scenario.Deactivate():
                 job = self._named(state, what.job)
                 if job is not None and not job.leaving and not job.finished:
                     yield from self._to_job(state, job, what)
             case _:
                 return
+
+    def _to_pod(self, state: State, pod: PodFacts, what: scenario.Happening) -> Iterator[tuple[Move, State]]:
+        match what:
+            case scenario.LosePod():
+                gone = _forgetful(self._by_others(state, pod.uid, GONE))
+                yield Move(Cause.PEOPLE, f"pod {pod.uid} is lost with its node"), gone
+            case scenario.EndPod():
+                owner = self.seen(state).jobs.get(pod.owner or "")
+                if pod.is_open and not pod.leaving and owner is not None and owner.completions is not None:
+                    yield Move(Cause.PEOPLE, f"pod {pod.uid} succeeds"), self._patched(state, pod.uid, _SUCCEEDED)
+            case _:
+                if not pod.leaving and not pod.ended:
+                    yield Move(Cause.PEOPLE, f"somebody deletes pod {pod.uid}"), self._deleted(state, pod.uid)
 
     def _to_job(self, state: State, job: JobFacts, what: scenario.Happening) -> Iterator[tuple[Move, State]]:
         match what:
@@ -331,7 +342,12 @@ class World:
     def _create_job(self, state: State, job: scenario.Start, *, seen: bool) -> State:
         uid = self._free_uid(state, job.name)
         made = contents.job(
-            job.name, uid, parallelism=job.size, completions=job.completions, priority_class=job.priority_class
+            job.name,
+            uid,
+            parallelism=job.size,
+            completions=job.completions,
+            priority_class=job.priority_class,
+            queue=job.queue,
         )
         number = self.contents.add(made)
         return state.changed(uid, number, seen=True) if seen else self._by_others(state, uid, number)
@@ -346,6 +362,12 @@ class World:
         while f"{prefix}{count}" in taken or f'"{prefix}{count}"' in text:
             count += 1
         return f"{prefix}{count}"
+
+
+def _configuration(chosen: Scenario) -> tuple[Any, ...]:
+    within = "LowerPriority" if chosen.preempts else "Never"
+    queue = builders.cluster_queue(flavors={"spot": {"cpu": chosen.quota}}, within=within)
+    return (queue, builders.local_queue(), builders.flavor())
 
 
 def _told(sent: Sent) -> str:
