@@ -379,7 +379,7 @@ MUTATIONS: Final = (
         name="the Workload of a job that is gone is released while slices are left",
         owner=lifecycle,
         function="departing",
-        old="if planned:",
+        old="if _has_slices(state):",
         new="if False:",
         found_in=DELETED,
     ),

@@ -116,8 +116,9 @@ def test_a_waiting_workload_that_is_as_its_job_is_left_alone() -> None:
     assert lifecycle.is_as_wanted(state)
 
 
-def test_a_waiting_workload_does_not_follow_a_job_that_cannot_be_queued() -> None:
-    assert decided(states.state(states.job(3, suspended=True, problem="devices"), builders.workload())) == ()
+def test_a_job_that_cannot_be_queued_gives_up_its_place() -> None:
+    state = states.state(states.job(3, suspended=True, problem="devices"), builders.workload())
+    assert [(each.step, each.verb) for each in decided(state)] == [(Step.RELEASE, Verb.DELETE)]
 
 
 @pytest.mark.parametrize("of", [None, states.job(problem="devices", suspended=True)])
@@ -207,8 +208,10 @@ def test_a_finished_job_keeps_its_quota_while_a_pod_runs_and_slices_go_first() -
     workload = builders.workload(granted=1)
     assert decided(states.state(states.job(finished=DONE), workload, pods=states.pods(1))) == ()
     (write,) = decided(states.state(states.job(finished=DONE), workload, slices=[builders.slice_of()]))
-    assert write.step is Step.SLICE
-    assert decided(states.state(states.job(finished=DONE), workload, slices=[builders.slice_of(deleted=True)])) == ()
+    assert write.step is Step.TELL
+    said = builders.workload(granted=1, finished=True)
+    assert steps(states.state(states.job(finished=DONE), said, slices=[builders.slice_of()])) == [Step.SLICE]
+    assert decided(states.state(states.job(finished=DONE), said, slices=[builders.slice_of(deleted=True)])) == ()
 
 
 def test_a_job_is_said_to_have_finished_once() -> None:
@@ -240,14 +243,17 @@ def test_a_job_that_is_gone_keeps_its_quota_while_a_pod_runs() -> None:
     assert decide.decide(ends, now=NOW, policy=Policy()).wake_at == NOW + 15
 
 
-def test_slices_of_a_job_that_is_gone_go_first() -> None:
+def test_slices_of_a_job_that_is_gone_go_once_its_workload_is_being_deleted() -> None:
     state = states.state(None, builders.workload(granted=1), slices=[builders.slice_of()], pods=states.pods(1))
-    assert steps(state) == [Step.SLICE]
-    assert steps(states.state(None, builders.workload(), slices=[builders.slice_of(deleted=True)])) == []
+    assert steps(state) == [Step.RELEASE]
+    leaving = builders.workload(granted=1, deleted=True)
+    assert steps(states.state(None, leaving, slices=[builders.slice_of()], pods=states.pods(1))) == [Step.SLICE]
+    assert steps(states.state(None, leaving, slices=[builders.slice_of(deleted=True)])) == []
 
 
 def test_gated_pods_on_record_of_a_job_that_is_gone_are_touched_and_then_taken_off() -> None:
-    workload = builders.workload(count=2, granted=2, status={"opened": [{"name": "main", "uids": ["u-p0", "u-p1"]}]})
+    opened = {"opened": [{"name": "main", "uids": ["u-p0", "u-p1"]}]}
+    workload = builders.workload(count=2, granted=2, status=opened, deleted=True)
     pods = [states.pod("p0", gated=True, rv=7), states.pod("p1")]
     (touch,) = decided(states.state(None, workload, pods=pods))
     assert (touch.step, touch.uid, touch.resource_version) == (Step.TOUCH, "u-p0", 7)

@@ -69,7 +69,7 @@ def test_counted_slices_are_deleted_once() -> None:
 
 def test_surplus_slices_are_deleted_newest_first() -> None:
     there = [builders.slice_of(ordinal=each) for each in range(4)]
-    assert deleted(planned(states.job(2), builders.workload(count=5, granted=1), *there)) == [
+    assert deleted(planned(states.job(2), builders.workload(count=2, granted=1), *there)) == [
         "a-main-3",
         "a-main-2",
         "a-main-1",
@@ -82,16 +82,14 @@ def test_surplus_slices_are_deleted_newest_first() -> None:
     ]
 
 
-def test_slices_beyond_what_the_workload_asks_for_are_surplus() -> None:
+@pytest.mark.parametrize(("size", "count"), [(5, 2), (2, 5)])
+def test_surplus_slices_stay_until_the_workload_asks_for_what_the_job_wants(size: int, count: int) -> None:
     there = [builders.slice_of(ordinal=each) for each in range(3)]
-    writes = planned(states.job(5), builders.workload(count=2, granted=1), *there)
-    assert deleted(writes) == ["a-main-2", "a-main-1"]
+    assert deleted(planned(states.job(size), builders.workload(count=count, granted=1), *there)) == []
 
 
 def test_slices_of_a_pod_set_that_is_gone_are_deleted() -> None:
-    workload = builders.workload(
-        pod_sets=[builders.pod_set("main", 1), builders.pod_set("old", 1)], granted={"main": 1}
-    )
+    workload = builders.workload(pod_sets=[builders.pod_set("main", 1)], granted={"main": 1})
     assert deleted(planned(states.job(1), workload, builders.slice_of(set_name="old"))) == ["a-old-0"]
 
 
