@@ -45,6 +45,17 @@ MORNING: dict[str, Any] = {
     "shortages": [{"zone": "eu-west-1a", "from": "06:01", "to": "06:40"}],
 }
 
+CRUNCH: dict[str, Any] = {
+    "namespace": "research",
+    "queue": "default",
+    "requests": {"cpu": "1", "memory": "1Gi"},
+    "takes": ["1m", "2m"],
+    "parallelism": 2,
+    "completions": 20,
+    "arrive": [{"from": "06:00", "to": "06:02", "count": 2}],
+    "resizes": [{"at": "06:05", "parallelism": 4}],
+}
+
 
 @functools.cache
 def site() -> stack.Stack:
@@ -95,9 +106,10 @@ def test_the_report_tells_all_of_it() -> None:
 
 
 def test_the_same_trace_gives_the_same_day() -> None:
-    begins = trace.parse({**MORNING, "lasts": "10m"})
+    begins = trace.parse({**MORNING, "lasts": "10m", "jobs": {"crunch": CRUNCH}})
     first, second = (play.play(site(), begins, lambda _: None) for _ in range(2))
     assert first.instances
+    assert [each.added for each in first.queued.lives] == [2, 2]
     assert first == second
 
 
