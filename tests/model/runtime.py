@@ -46,7 +46,10 @@ class Runtime:
         """Books to decide about quota on, which follow each change; None: they are read anew each time."""
 
     def writes(self, state: State) -> list[Sent]:
-        """Return every write that some decision on the runtime's view of the cluster asks for."""
+        """Return every write that some decision on the runtime's view of the cluster asks for.
+
+        Quota is decided only when all writes of the last such decision were answered: its contract with its caller.
+        """
         seen = [each.cache for each in state.entries if each.cache != GONE]
         by_job: dict[str, list[int]] = {}
         for number in seen:
