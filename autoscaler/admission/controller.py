@@ -147,7 +147,9 @@ class Controller:
     # Quota
 
     async def _admit(self) -> float | None:
-        """Admit what fits now; return when time alone changes that."""
+        """Admit what fits now, unless the sum is not known; return when time alone changes that."""
+        if self._takeover.unsure_until is not None:
+            return self._takeover.unsure_until
         plan = cycle.decide(self._books, now=self._context.clock.now(), most=ADMITTED_AT_ONCE)
         self._reporter.note_plan(plan)
         outcomes = await self._carry_out("quota", [write for write in plan.writes if self._is_current(write)])
@@ -155,8 +157,12 @@ class Controller:
             stored = self._tables.workloads.get(write.key)
             if stored is not None and not stored.is_slice:
                 self._tell(stored.job_uid, write)
+        for _, error in outcomes.refused:
+            self._takeover.doubt(error)
         refused = (*outcomes.put_off, *(write for write, _ in outcomes.refused))
-        return clock.earliest((plan.wake_at, *(self._again_at(write) for write in refused)))
+        return clock.earliest(
+            (plan.wake_at, self._takeover.unsure_until, *(self._again_at(write) for write in refused))
+        )
 
     def _is_current(self, write: Write) -> bool:
         """Tell whether what is admitted is what its job wants now; if not, the Workload is brought up to date first."""
