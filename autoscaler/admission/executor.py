@@ -27,7 +27,7 @@ FOR_GOOD: Final = 3
 SLOW_SECONDS: Final = 2.0
 """A refusal that took so long counts twice: all other writes waited for it."""
 REMEMBERED_MAX: Final = 20_000
-_BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=60.0)
+_BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=60.0, factor=3.0)
 _SORT_BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=5.0)
 """Others of the same sort wait no longer than that: most refusals are about one job."""
 _PASSING: Final = frozenset({403, 404, 409, 429})
