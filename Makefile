@@ -87,7 +87,7 @@ bench: tools ## Measurements, one JSON line each (NAME=… for some of them, SCA
 	@$(BIN)/python -m tests.bench $(NAME) --scale $(or $(SCALE),1)
 
 .PHONY: model
-model: $(READY) ## Explore admission exhaustively on a toy cluster: every order of every write (NAME=… for some; half an hour)
+model: $(READY) ## Explore admission exhaustively on a toy cluster: every order of every write (NAME=… for some; ten minutes)
 	@$(BIN)/python -m tests.model $(NAME)
 
 .PHONY: features

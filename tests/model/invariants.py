@@ -92,7 +92,9 @@ def _changed(after: Seen, old: WorkloadFacts, new: WorkloadFacts) -> Iterator[st
     if old.evicted and new.evicted and not gave_back and (added or old.spec != new.spec or old.granted != new.granted):
         yield f"{new.uid} was changed while it was evicted"
     dropped = [uid for uid in old.withdrawn - new.withdrawn if uid not in after.pods]
-    if dropped and new.granted == old.granted and len(taken) < (new.granted or 0):
+    job = after.jobs.get(new.job)
+    wanted = min(job.size if job is not None else 0, new.granted or 0)  # a shrink gives the rest back by itself
+    if dropped and new.granted == old.granted and len(taken) < wanted:
         yield f"{dropped[0]} was withdrawn, and {new.uid} kept its quota"
     if old.granted is not None and new.granted is not None and new.granted > old.granted and new.folded == old.folded:
         yield f"{new.uid} was granted more without a slice"
