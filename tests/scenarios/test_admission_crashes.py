@@ -13,8 +13,9 @@ import pytest
 
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import simulated
-from tests.scenarios.admission_world import World, runtime
+from tests.scenarios.admission_world import WORKLOADS, World, runtime
 from tests.scenarios.worker_world import Mortal
 
 pytestmark = pytest.mark.simulated
@@ -226,6 +227,56 @@ async def test_what_happens_to_jobs_while_the_runtime_is_down_is_made_good_when_
         assert (world.running("shrunk"), world.running("new")) == (1, 2)
         assert (world.running("grown"), world.gated("grown")) == (3, 1)
         assert world.used() == 6
+
+
+@pytest.mark.accept("E8", part="a new leader whose watches lag")
+@simulated
+async def test_a_new_leader_counts_what_the_old_one_admitted_last_though_no_watch_has_told_it() -> None:
+    world, made = World(), list[Doomed]()
+    world.add_priority("high", 10)
+    world.add_queue(cpu=4)
+    world.never_ready |= {"job", "better"}
+
+    def doomed(api: port.Api) -> port.Api:
+        made.append(Doomed(api, at=1, after=True))
+        return made[-1]
+
+    async with runtime(world, wrap=doomed, timeout_minutes=1):
+        world.add_job(pods=2)
+        await asyncio.sleep(15)
+        world.add_job("better", pods=2, priority="high")
+        await asyncio.sleep(75)
+        assert world.used() == 0  # both did not start, and rest: the better one 15 seconds longer
+        world.never_ready.clear()
+        world.set_quota(standard=2)
+        world.cluster.faults.watch_lag_seconds = 60.0
+        async with runtime(world, pod="b", timeout_minutes=1):
+            await asyncio.sleep(25)
+            made[0].is_doomed = True
+            await asyncio.sleep(10)
+            assert (made[0].writes, world.granted("job")) == (1, 2)  # which the other replica does not know
+            await asyncio.sleep(30)
+            assert (world.granted("job"), world.granted("better")) == (2, 0)
+
+
+@pytest.mark.accept("E15", part="the Lease was lost in the middle")
+@simulated
+async def test_what_was_not_done_because_the_lease_was_lost_is_done_when_it_is_back() -> None:
+    world = World()
+    world.add_queue(cpu=200)
+    async with runtime(world):
+        await asyncio.sleep(10)
+        world.cluster.faults.add(
+            faults.Delay(seconds=4.0), faults.Matching(method="POST", path="/workloads"), times=None
+        )
+        world.cluster.faults.add(faults.Refuse(), faults.Matching(path="/leases"), times=None)
+        for number in range(200):
+            world.add_job(f"job-{number}", pods=1)
+        await asyncio.sleep(40)
+        assert 0 < len(world.all(WORKLOADS)) < 200
+        world.cluster.faults.clear()
+        await asyncio.sleep(60)
+        assert world.used() == 200
 
 
 # The integration tests that the proposal names

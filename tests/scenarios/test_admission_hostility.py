@@ -5,13 +5,14 @@ That quota is kept is seen at every change (`admission_audit`).
 
 import asyncio
 
+import msgspec
 import pytest
 
 from autoscaler.api import keys
 from autoscaler.kube import kinds, port
 from autoscaler.simulation.cluster.store import Change
 from tests.autoscaler.kube.cluster import simulated
-from tests.scenarios.admission_world import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS, World, runtime
+from tests.scenarios.admission_world import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACE, RUNTIME, WORKLOADS, World, runtime
 
 pytestmark = pytest.mark.simulated
 PODS = 1_200
@@ -242,6 +243,40 @@ async def test_a_job_whose_pods_become_larger_while_it_waits_is_admitted_as_it_i
         await asyncio.sleep(20)
         assert world.running() == 2
         assert world.workload()["spec"]["podSets"][0]["requests"] == {"cpu": "2000m"}
+
+
+@pytest.mark.accept("E15", part="a job that makes no sense")
+@simulated
+async def test_a_job_about_which_nothing_can_be_decided_keeps_nobody_waiting() -> None:
+    world = World(is_audited=False)
+    world.add_queue(cpu=2)
+    async with runtime(world):
+        world.add_job(pods=2, completions=None)
+        await asyncio.sleep(10)
+        world.resize("job", 3)
+        await asyncio.sleep(10)
+        gated = [pod["metadata"]["uid"] for pod in world.pods() if pod["spec"].get("schedulingGates")]
+        name = world.workload()["metadata"]["name"]
+        broken = {
+            "admission": {
+                "clusterQueue": "team",
+                "podSetAssignments": [{"name": "another", "count": 1, "flavors": {}}],
+            },
+            "opened": [{"name": "main", "uids": gated}],
+        }
+        world.cluster.server.handle(
+            port.Request(
+                method="PATCH",
+                path=WORKLOADS.path(name, NAMESPACE, "status"),
+                body=msgspec.json.encode({"status": broken}),
+                content_type=port.MERGE_PATCH,
+            ),
+            RUNTIME.user,
+        )
+        world.add_job("next", pods=1)
+        await asyncio.sleep(30)
+        assert world.running("next") == 1
+        assert world.gated() == 1
 
 
 class Counted:

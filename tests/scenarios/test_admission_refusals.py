@@ -242,3 +242,50 @@ async def _play(story: Story, status: int | None) -> Refusing:
         is_explained = "GateNotOpened" in world.events(JOB)
         assert is_explained or story.ends_well(world), "it does not end well"
     return made[0]
+
+
+@pytest.mark.accept("E15", part="a gate that cannot be opened is told, and its place given to another")
+def test_a_pod_whose_gate_cannot_be_opened_is_told_and_left_alone() -> None:
+    async def play() -> None:
+        world, made = World(), list[_OnePod]()
+        world.add_queue(cpu=2)
+
+        def wrap(api: port.Api) -> port.Api:
+            made.append(_OnePod(api))
+            return made[-1]
+
+        async with runtime(world, wrap=wrap):
+            world.add_job(JOB, pods=3, completions=None)
+            world.set_quota(standard=3)
+            await asyncio.sleep(5)
+            world.resize(JOB, 4)
+            await asyncio.sleep(30)
+            assert (world.running(JOB), world.gated(JOB)) == (3, 1)
+            (told,) = world.events(JOB)["GateNotOpened"]
+            assert made[0].name in told["message"]
+            before = made[0].refused
+            assert before == 3
+            await asyncio.sleep(3600)
+            assert made[0].refused == before
+            assert world.running(JOB) == 3
+
+    virtual_time.run(play())
+
+
+class _OnePod:
+    """A connection to an API server that never lets the first pod's gate be opened."""
+
+    def __init__(self, api: port.Api) -> None:
+        self.name = ""
+        self.refused = 0
+        self.watch = api.watch
+        self._api = api
+
+    async def send(self, request: port.Request) -> port.Response:
+        name = request.path.rpartition("/")[2]
+        if request.method == "PATCH" and "/pods/" in request.path and b"schedulingGates" in (request.body or b""):
+            self.name = self.name or name
+            if name == self.name:
+                self.refused += 1
+                return port.Response(status=422, body=b'{"reason": "Invalid", "message": "no"}')
+        return await self._api.send(request)
