@@ -32,9 +32,9 @@ async def test_a_pool_that_was_busy_for_long_tells_that_it_is_paused_and_shut_do
     world = World(job_seconds=1.0)
     world.add(poolCapacity=100, queue__interval="00:00:05", workerSpec__idleTimeoutMinutes=1)
     async with runtime(world, "prod-us"):
-        for _poll in range(15 * 12):
+        for _second in range(15 * 60):  # whenever a poll comes, it finds two jobs
             world.line.length = 2
-            await asyncio.sleep(5)
+            await asyncio.sleep(1)
         made = world.made["pool"]
         assert made >= 350
         await change_and_see_told(world, "Paused")
