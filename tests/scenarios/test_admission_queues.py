@@ -105,7 +105,7 @@ async def test_those_of_higher_priority_come_first() -> None:
 @pytest.mark.accept("E11", part="cohorts and borrowingLimit")
 @simulated
 async def test_queues_of_a_cohort_borrow_up_to_their_limit() -> None:
-    world = World()
+    world = ranked()
     world.add_queue("one", cpu=2, cohort="all", borrowing_limit=1)
     world.add_queue("two", cpu=4, cohort="all")
     async with runtime(world):
@@ -114,7 +114,7 @@ async def test_queues_of_a_cohort_borrow_up_to_their_limit() -> None:
         world.resize("job", 9)
         await asyncio.sleep(10)
         assert (world.running(), world.used("one")) == (3, 3)
-        world.add_job("other", pods=4, queue="two", completions=None)
+        world.add_job("other", pods=4, queue="two", completions=None, priority="high")
         await asyncio.sleep(10)
         assert world.running("other") == 0  # what is lent is not taken back: nobody said so
         world.resize("job", 2)
