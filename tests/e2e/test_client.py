@@ -87,6 +87,7 @@ def test_the_run_command_starts_serves_and_ends_as_in_a_pod(plane: Plane, namesp
         "KUBERNETES_SERVICE_PORT": str(origin.port),
         "SLUICE_TOKEN_DIRECTORY": str(tmp_path),
         "SLUICE_NAMESPACE": namespace,
+        "SLUICE_CONTROLLERS": "workers",
         "SLUICE_LISTEN": f"127.0.0.1:{replicas.free_port()}",
     }
     url = f"http://{environment['SLUICE_LISTEN']}/readyz"
