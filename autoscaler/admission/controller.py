@@ -6,7 +6,7 @@ what the store holds after those writes. Nothing is decided here.
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
@@ -49,6 +49,7 @@ class Controller:
     def __init__(
         self, context: control.ControllerContext, *, job_kinds: Iterable[jobs.ResizableJob], policy: Policy
     ) -> None:
+        context = replace(context, writer=context.writer.with_deadlines())
         self._context = context
         self._policy = policy
         self._kinds = {each.resource.kind: each for each in job_kinds}

@@ -6,6 +6,7 @@ what a failure means is the caller's to decide.
 
 import asyncio
 import contextlib
+import copy
 import dataclasses
 import weakref
 from collections import Counter
@@ -110,6 +111,17 @@ class Writer:
         self._slots = asyncio.Semaphore(concurrency)
         self._under_way: set[asyncio.Task[None]] = set()
         self._locks: weakref.WeakValueDictionary[tuple[str, Key], asyncio.Lock] = weakref.WeakValueDictionary()
+        self._tells_deadlines = False
+
+    def with_deadlines(self) -> "Writer":
+        """Return this writer, telling the server, too, when a write must have ended.
+
+        A server that is slow must not write for a leader that was, after the next one has summed up many objects. It
+        hands the time on to webhooks and names it in their errors, so others, who guard single objects, do without.
+        """
+        made = copy.copy(self)
+        made._tells_deadlines = True  # noqa: SLF001  # a copy of our own
+        return made
 
     async def create(self, target: Target[T], manifest: Manifest, *, attempts: int = ATTEMPTS) -> None:
         """Create an object whose name the caller chose; where nobody answers, or not now, in so many attempts at most.
@@ -261,7 +273,8 @@ class Writer:
             try:
                 async with self._slots:  # not while we pause: a few busy objects must not keep the others waiting
                     limit = self._fence.check(request)
-                    return port.required(await self._api.send(_within(request, limit)))
+                    sent = _within(request, limit) if self._tells_deadlines else request
+                    return port.required(await self._api.send(dataclasses.replace(sent, timeout_seconds=limit)))
             except port.UnreachableError:
                 if is_last:
                     raise
@@ -277,9 +290,7 @@ class Writer:
 
 
 def _within(request: port.Request, seconds: float) -> port.Request:
-    """Bound a call on both sides: a server that answers nobody any more must not write for a leader that was."""
-    query = {**request.query, "timeout": f"{max(1, int(seconds * 1000))}ms"}
-    return dataclasses.replace(request, query=query, timeout_seconds=seconds)
+    return dataclasses.replace(request, query={**request.query, "timeout": f"{max(1, int(seconds * 1000))}ms"})
 
 
 def _nothing(answer: bytes) -> None:

@@ -242,5 +242,8 @@ async def test_the_server_too_is_told_when_a_write_must_have_ended() -> None:
     api = Recording()
     target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
     with pytest.raises(port.ApiError):
+        await writer.Writer(api, Ending()).with_deadlines().create(target, manifest("a"))  # type: ignore[arg-type]
+    with pytest.raises(port.ApiError):
         await writer.Writer(api, Ending()).create(target, manifest("a"))  # type: ignore[arg-type]
-    assert [(each.query["timeout"], each.timeout_seconds) for each in api.asked] == [("3000ms", 3.0)]
+    want = [("3000ms", 3.0), (None, 3.0)]
+    assert [(each.query.get("timeout"), each.timeout_seconds) for each in api.asked] == want
