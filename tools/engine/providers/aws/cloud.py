@@ -59,24 +59,25 @@ class Cloud:
             )
 
     def _send(self, service: str, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        import botocore.exceptions  # noqa: PLC0415 - a second to import, and previews need none of it
+        # A second to import, and previews need none of it. By `from`: another thread may be importing the package now.
+        from botocore import exceptions  # noqa: PLC0415
 
         if not operation.startswith(("describe_", "get_", "list_")):
             self._journal.call(f"{service}:{operation}({', '.join(sorted(arguments))})")
         try:
             answer: dict[str, Any] = getattr(self._client(service), operation)(**arguments)
-        except botocore.exceptions.ClientError as error:
+        except exceptions.ClientError as error:
             kind = GoneError if _is_gone(error) else calls.RefusedError
             raise kind(f"{service} {operation}: {_said(error)}") from error
-        except botocore.exceptions.BotoCoreError as error:
+        except exceptions.BotoCoreError as error:
             raise calls.RefusedError(f"cannot ask AWS for {service} {operation}: {error}") from error
         return answer
 
     def _client(self, service: str) -> Any:  # noqa: ANN401 - one class for each service
         import boto3  # noqa: PLC0415 - as above
-        import botocore.config  # noqa: PLC0415
+        from botocore import config as client_config  # noqa: PLC0415
 
-        config = botocore.config.Config(
+        config = client_config.Config(
             connect_timeout=5,
             read_timeout=60,
             retries={"total_max_attempts": 1, "mode": "standard"},
