@@ -8,16 +8,12 @@ import asyncio
 import contextlib
 import heapq
 import itertools
-import socket
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +23,7 @@ from autoscaler.api import crds, resources
 from autoscaler.kube import kinds, port
 from tests import builders, toy_jobs
 from tests.bench import load, processes, results
-from tools.local.plane import REPOSITORY, Plane
+from tools.local.plane import Plane
 
 CLUSTER_QUEUES: Final = kinds.custom(resources.ClusterQueue)
 LOCAL_QUEUES: Final = kinds.custom(resources.LocalQueue)
@@ -61,13 +57,13 @@ STREAMS: Final = (
 def burst(scale: float) -> None:
     """5,000 jobs in one ClusterQueue with ample quota, made under Hold and released (bars: 200 a second, 0.5 GB)."""
     count = max(10, int(BURST * scale))
-    with _plane() as plane, _runtime(plane) as process:
+    with load.serving(*crds.all_crds(), toy_jobs.DEFINITION) as plane, _runtime(plane) as process:
         asyncio.run(_burst(plane, process, count))
 
 
 def baseline(scale: float) -> None:
     """15,000 jobs over 30 ClusterQueues in 5 cohorts, as Kueue's baseline has them (bar: half of its 384 s)."""
-    with _plane() as plane, _runtime(plane) as process:
+    with load.serving(*crds.all_crds(), toy_jobs.DEFINITION) as plane, _runtime(plane) as process:
         asyncio.run(_baseline(plane, process, scale))
 
 
@@ -139,12 +135,12 @@ class Jobs:
 
 async def _burst(plane: Plane, process: subprocess.Popen[bytes], count: int) -> None:
     async with load.connected(plane.kubeconfig) as api, _followed(api) as jobs:
-        await _create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={}))
+        await load.create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={}))
         await _add_queue(api, "queue", cpu=10 * count, stopPolicy="Hold")
         await _all(lambda number: _make(api, jobs, f"job-{number:05d}", "queue"), range(count))
         await _until(lambda: _count_workloads(api, count))
         cpu, started = processes.cpu_seconds(process.pid), time.monotonic()
-        await _patch(api, CLUSTER_QUEUES.path("queue"), {"spec": {"stopPolicy": "None"}})
+        await load.patch(api, CLUSTER_QUEUES.path("queue"), {"spec": {"stopPolicy": "None"}})
         await _until(lambda: _is(len(jobs.resumed_at) == count))
         waits = sorted(at - started for at in jobs.resumed_at.values())
         results.tell(
@@ -160,14 +156,14 @@ async def _burst(plane: Plane, process: subprocess.Popen[bytes], count: int) -> 
 
 async def _baseline(plane: Plane, process: subprocess.Popen[bytes], scale: float) -> None:
     async with load.connected(plane.kubeconfig) as api, _followed(api) as jobs:
-        await _create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={}))
+        await load.create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={}))
         queues = [f"cohort-{c}-queue-{q}" for c in range(COHORTS) for q in range(QUEUES_EACH)]
         preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
         for name in queues:
             cohort = name.rpartition("-queue-")[0]
             await _add_queue(api, name, cpu=20, borrowing_limit=100, cohort=cohort, preemption=preemption)
         for stream in STREAMS:
-            await _create(api, kinds.PRIORITY_CLASSES, _priority_class(stream))
+            await load.create(api, kinds.PRIORITY_CLASSES, _priority_class(stream))
         total = sum(max(1, int(stream.count * scale)) for stream in STREAMS) * len(queues)
         cpu, started = processes.cpu_seconds(process.pid), time.monotonic()
         async with asyncio.TaskGroup() as group:
@@ -206,7 +202,7 @@ async def _make(api: port.Api, jobs: Jobs, name: str, queue: str, *, cpu: int = 
     if priority:
         body["spec"]["template"]["spec"]["priorityClassName"] = priority
     jobs.made_at[name] = time.monotonic()
-    await _create(api, toy_jobs.TOY_JOBS, body)
+    await load.create(api, toy_jobs.TOY_JOBS, body)
 
 
 async def _add_queue(api: port.Api, name: str, *, cpu: int, borrowing_limit: int | None = None, **spec: Any) -> None:
@@ -214,8 +210,8 @@ async def _add_queue(api: port.Api, name: str, *, cpu: int, borrowing_limit: int
     if borrowing_limit is not None:
         quota["borrowingLimit"] = borrowing_limit
     groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "standard", "resources": [quota]}]}]
-    await _create(api, CLUSTER_QUEUES, builders.resource("ClusterQueue", name=name, resourceGroups=groups, **spec))
-    await _create(api, LOCAL_QUEUES, builders.resource("LocalQueue", name=name, clusterQueue=name))
+    await load.create(api, CLUSTER_QUEUES, builders.resource("ClusterQueue", name=name, resourceGroups=groups, **spec))
+    await load.create(api, LOCAL_QUEUES, builders.resource("LocalQueue", name=name, clusterQueue=name))
 
 
 def _priority_class(stream: Stream) -> dict[str, Any]:
@@ -234,40 +230,8 @@ async def _followed(api: port.Api) -> AsyncGenerator[Jobs, None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@contextlib.contextmanager
-def _plane() -> Iterator[Plane]:
-    with tempfile.TemporaryDirectory() as directory, load.store(Path(directory)) as plane:
-        load.define(plane, (*crds.all_crds(), toy_jobs.DEFINITION))
-        yield plane
-
-
-@contextlib.contextmanager
-def _runtime(plane: Plane) -> Iterator[subprocess.Popen[bytes]]:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        number = probe.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "tests.bench.toy_runtime", "--kubeconfig", str(plane.kubeconfig)),
-        *("--namespace", "default", "--identity", "bench", "--listen", f"127.0.0.1:{number}", "--log-level", "error"),
-    ]
-    process = subprocess.Popen(command, cwd=REPOSITORY)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-async def _create(api: port.Api, resource: kinds.ResourceType, body: dict[str, Any]) -> None:
-    namespace = "default" if resource.namespaced else None
-    request = port.Request(
-        method="POST", path=resource.collection(namespace), body=msgspec.json.encode(body), timeout_seconds=60
-    )
-    port.required(await api.send(request))
-
-
-async def _patch(api: port.Api, path: str, changes: dict[str, Any]) -> None:
-    request = port.Request(method="PATCH", path=path, body=msgspec.json.encode(changes), content_type=port.MERGE_PATCH)
-    port.required(await api.send(request))
+def _runtime(plane: Plane) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    return processes.runtime(plane, program=("tests.bench.toy_runtime",))
 
 
 async def _count_workloads(api: port.Api, count: int) -> bool:

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import sys
+import tempfile
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,15 @@ def store(directory: Path) -> Iterator[Plane]:
         yield plane
 
 
-def define(plane: Plane, definitions: Iterable[dict[str, Any]]) -> None:
+@contextlib.contextmanager
+def serving(*definitions: Mapping[str, Any]) -> Iterator[Plane]:
+    """A plane of etcd and API server that serves these kinds, in a directory of its own."""
+    with tempfile.TemporaryDirectory() as directory, store(Path(directory)) as plane:
+        define(plane, definitions)
+        yield plane
+
+
+def define(plane: Plane, definitions: Iterable[Mapping[str, Any]]) -> None:
     """Serve kinds, and wait until they are: a definition takes seconds on a busy computer."""
     for definition in definitions:
         plane.api.create(kinds.DEFINITIONS.collection(), dict(definition))
@@ -46,6 +55,20 @@ async def connected(kubeconfig: Path) -> AsyncGenerator[client.Client, None]:
         await client.Client.connect(credentials.KubeConfig(path=kubeconfig), connections=WORKERS)
     ) as api:
         yield api
+
+
+async def create(api: port.Api, resource: kinds.ResourceType, body: Mapping[str, Any]) -> bytes:
+    """Create an object; return the server's answer as it came, since a bare client reads nothing of it."""
+    path = resource.collection(NAMESPACE if resource.namespaced else None)
+    request = port.Request(method="POST", path=path, body=msgspec.json.encode(body), timeout_seconds=60)
+    return port.required(await api.send(request))
+
+
+async def patch(api: port.Api, path: str, changes: Mapping[str, Any]) -> None:
+    """Send a merge patch."""
+    body = msgspec.json.encode(changes)
+    request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH, timeout_seconds=60)
+    port.required(await api.send(request))
 
 
 def pod(number: int, *, nodes: int) -> dict[str, Any]:

@@ -10,10 +10,8 @@ import dataclasses
 import itertools
 import os
 import re
-import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -35,7 +33,7 @@ from tests.bench import load, processes, results
 from tools.local import fleet_cloud
 from tools.local.components import USUAL, Component, Options
 from tools.local.groups import IMAGE
-from tools.local.plane import REPOSITORY, Plane
+from tools.local.plane import Plane
 
 CLUSTER: Final = "bench"
 POOL: Final = "bench"
@@ -363,21 +361,12 @@ def _make_groups(plane: Plane, count: int) -> None:
 @contextlib.contextmanager
 def _runtime(plane: Plane, proxy: Proxy) -> Iterator[subprocess.Popen[bytes]]:
     """The runtime as a user starts it, with capacity alone."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        number = probe.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "autoscaler", "run", "--kubeconfig", str(plane.kubeconfig)),
-        *("--namespace", load.NAMESPACE, "--identity", "bench", "--controllers", "capacity", "--cluster", CLUSTER),
-        *("--listen", f"127.0.0.1:{number}", "--log-level", "error"),
-    ]
+    options = ("--controllers", "capacity", "--cluster", CLUSTER)
     environment = {**os.environ, **plane.environment, "AWS_ENDPOINT_URL": proxy.url}
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=environment)
-    try:
+    number = processes.free_port()
+    with processes.runtime(plane, *options, listen=number, environment=environment) as process:
         _wait_until(lambda: _is_ready(number))
         yield process
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
 
 
 def _is_ready(number: int) -> bool:

@@ -5,15 +5,11 @@ The real API server; there is no Job controller: this process makes the gated po
 
 import asyncio
 import contextlib
-import socket
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import AsyncGenerator, Iterator
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import AsyncGenerator
+from typing import Final
 
 import msgspec
 
@@ -21,7 +17,7 @@ from autoscaler.api import crds, keys, resources
 from autoscaler.kube import kinds, port
 from tests import builders
 from tests.bench import load, processes, results
-from tools.local.plane import REPOSITORY, Plane
+from tools.local.plane import Plane
 
 CLUSTER_QUEUES: Final = kinds.custom(resources.ClusterQueue)
 LOCAL_QUEUES: Final = kinds.custom(resources.LocalQueue)
@@ -34,7 +30,7 @@ WITHIN_SECONDS: Final = 300.0
 
 def ungating(scale: float) -> None:
     """1,000 gates of one job, granted at once, beside a bare client in turn, five rounds (bar: 80 %); then a growth."""
-    with _plane() as plane, _runtime(plane) as process:
+    with load.serving(*crds.all_crds()) as plane, processes.runtime(plane, "--controllers", "admission") as process:
         asyncio.run(_ungating(plane, process, max(10, int(PODS * scale))))
 
 
@@ -70,11 +66,13 @@ class Opened:
 
 async def _ungating(plane: Plane, process: subprocess.Popen[bytes], count: int) -> None:
     async with load.connected(plane.kubeconfig) as api, _followed(api) as opened:
-        await _create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={"kind": "any"}))
+        await load.create(
+            api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={"kind": "any"})
+        )
         quota = [{"name": "cpu", "nominalQuota": 100 * count}]
         groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "standard", "resources": quota}]}]
-        await _create(api, CLUSTER_QUEUES, builders.resource("ClusterQueue", name="queue", resourceGroups=groups))
-        await _create(api, LOCAL_QUEUES, builders.resource("LocalQueue", name="queue", clusterQueue="queue"))
+        await load.create(api, CLUSTER_QUEUES, builders.resource("ClusterQueue", name="queue", resourceGroups=groups))
+        await load.create(api, LOCAL_QUEUES, builders.resource("LocalQueue", name="queue", clusterQueue="queue"))
         ours, bare = [], []
         for number in range(ROUNDS):  # in turn, so that a busy moment of the computer hits both
             bare.append(await _bare(api, opened, f"bare-{number}", count))
@@ -106,7 +104,7 @@ async def _growth(api: port.Api, opened: Opened, count: int) -> float:
     await _pods(api, "grown", count + 1, uid)
     await opened.until("grown", 1)
     started = time.monotonic()
-    await _patch(api, kinds.JOBS.path("grown", "default"), {"spec": {"parallelism": count + 1}})
+    await load.patch(api, kinds.JOBS.path("grown", "default"), {"spec": {"parallelism": count + 1}})
     await opened.until("grown", count + 1)
     return opened.at["grown"][-1] - started
 
@@ -120,7 +118,7 @@ async def _bare(api: port.Api, opened: Opened, name: str, count: int) -> float:
 
     async def work() -> None:
         for number in left:
-            await _patch(api, kinds.PODS.path(f"{name}-{number:05d}", "default"), patch)
+            await load.patch(api, kinds.PODS.path(f"{name}-{number:05d}", "default"), patch)
 
     await asyncio.gather(*(work() for _ in range(CLIENTS)))
     return (count - 1) / await opened.until(name, count)
@@ -131,8 +129,8 @@ async def _job(api: port.Api, name: str, parallelism: int) -> str:
     template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
     labels = {keys.QUEUE_NAME: "queue"}
     spec = {"parallelism": parallelism, "suspend": True, "template": template}
-    made = await _create(api, kinds.JOBS, {"metadata": {"name": name, "labels": labels}, "spec": spec})
-    uid: str = made["metadata"]["uid"]
+    made = await load.create(api, kinds.JOBS, {"metadata": {"name": name, "labels": labels}, "spec": spec})
+    uid: str = msgspec.json.decode(made)["metadata"]["uid"]
     return uid
 
 
@@ -146,7 +144,7 @@ async def _pods(api: port.Api, job: str, count: int, uid: str) -> None:
         for number in left:
             metadata = {"name": f"{job}-{number:05d}", "labels": {"job": job}, "ownerReferences": [owner]}
             spec = {"containers": [container], "schedulingGates": gates, "restartPolicy": "Never"}
-            await _create(api, kinds.PODS, {"metadata": metadata, "spec": spec})
+            await load.create(api, kinds.PODS, {"metadata": metadata, "spec": spec})
 
     await asyncio.gather(*(work() for _ in range(CLIENTS)))
 
@@ -160,43 +158,3 @@ async def _followed(api: port.Api) -> AsyncGenerator[Opened, None]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-@contextlib.contextmanager
-def _plane() -> Iterator[Plane]:
-    with tempfile.TemporaryDirectory() as directory, load.store(Path(directory)) as plane:
-        load.define(plane, crds.all_crds())
-        yield plane
-
-
-@contextlib.contextmanager
-def _runtime(plane: Plane) -> Iterator[subprocess.Popen[bytes]]:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        number = probe.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "autoscaler", "run", "--kubeconfig", str(plane.kubeconfig)),
-        *("--namespace", "default", "--identity", "bench", "--controllers", "admission"),
-        *("--listen", f"127.0.0.1:{number}", "--log-level", "error"),
-    ]
-    process = subprocess.Popen(command, cwd=REPOSITORY)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-async def _create(api: port.Api, resource: kinds.ResourceType, body: dict[str, Any]) -> dict[str, Any]:
-    namespace = "default" if resource.namespaced else None
-    request = port.Request(
-        method="POST", path=resource.collection(namespace), body=msgspec.json.encode(body), timeout_seconds=60
-    )
-    made: dict[str, Any] = msgspec.json.decode(port.required(await api.send(request)))
-    return made
-
-
-async def _patch(api: port.Api, path: str, changes: dict[str, Any]) -> None:
-    request = port.Request(
-        method="PATCH", path=path, body=msgspec.json.encode(changes), content_type=port.MERGE_PATCH, timeout_seconds=60
-    )
-    port.required(await api.send(request))

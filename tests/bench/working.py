@@ -6,12 +6,9 @@ import itertools
 import socket
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +21,7 @@ from autoscaler.workers import pods
 from tests import builders
 from tests.bench import load, processes, results
 from tests.scenarios import worker_world
-from tools.local.plane import REPOSITORY, Plane
+from tools.local.plane import Plane
 
 POOLS: Final = kinds.custom(resources.WorkerPool)
 EACH: Final = 100
@@ -64,21 +61,21 @@ class Queues:
 
 def workers(scale: float) -> None:
     """A queue goes 0 → 100, once and for ten pools at a time, beside a bare client on the same server (bar: 80 %)."""
-    with _plane() as plane, _runtime(plane) as process:
+    with load.serving(*crds.all_crds()) as plane, _runtime(plane) as process:
         asyncio.run(_workers(plane, process, max(1, int(10 * scale))))
 
 
 def growth(scale: float) -> None:
     """One pool grows to 300, 1,000 and 3,000 workers, beside a bare client in turn, five rounds (bar: 80 % each)."""
     for size in SIZES:
-        with _plane() as plane, _runtime(plane):
+        with load.serving(*crds.all_crds()) as plane, _runtime(plane):
             asyncio.run(_growth(plane, max(10, int(size * scale))))
 
 
 def polls(scale: float) -> None:
     """1,000 pools asked every 10 s, then 500 every second: how late polls are, and what that costs (bar: p99 ≤ 1 s)."""
     for count, interval in ((int(1000 * scale), 10), (int(500 * scale), 1)):
-        with _plane() as plane, _runtime(plane) as process:
+        with load.serving(*crds.all_crds()) as plane, _runtime(plane) as process:
             asyncio.run(_polls(plane, process, count, interval))
 
 
@@ -100,9 +97,9 @@ async def _workers(plane: Plane, process: subprocess.Popen[bytes], pools: int) -
     names, many = [f"pool-{number}" for number in range(pools)], EACH * pools
     large = [f"large-{number}" for number in range(ROUNDS)]
     async with load.connected(plane.kubeconfig) as api, Queues().serving() as queues:
-        await _create(api, kinds.DEPLOYMENTS, worker_world.deployment("worker"))
+        await load.create(api, kinds.DEPLOYMENTS, worker_world.deployment("worker"))
         for name in ("solo", *large, *names):
-            await _create(api, POOLS, _pool(name, queues, interval=1, capacity=many if name in large else EACH))
+            await load.create(api, POOLS, _pool(name, queues, interval=1, capacity=many if name in large else EACH))
         await _until(lambda: len(queues.asked_at) == 1 + len(large) + pools)
         one = await _grow(api, queues, ["solo"], EACH)
         ours, bare = [], []
@@ -129,9 +126,9 @@ async def _workers(plane: Plane, process: subprocess.Popen[bytes], pools: int) -
 async def _growth(plane: Plane, size: int) -> None:
     names = [f"pool-{number}" for number in range(ROUNDS)]
     async with load.connected(plane.kubeconfig) as api, Queues().serving() as queues:
-        await _create(api, kinds.DEPLOYMENTS, worker_world.deployment("worker"))
+        await load.create(api, kinds.DEPLOYMENTS, worker_world.deployment("worker"))
         for name in names:
-            await _create(api, POOLS, _pool(name, queues, interval=1, capacity=size))
+            await load.create(api, POOLS, _pool(name, queues, interval=1, capacity=size))
         await _until(lambda: len(queues.asked_at) == len(names))
         ours, bare = [], []
         for name in names:  # in turn, so that a busy moment of the computer hits both
@@ -185,7 +182,7 @@ async def _bare(api: port.Api, name: str, count: int) -> float:
 
     async def work() -> None:
         for manifest in made:
-            await _create(api, kinds.PODS, manifest)
+            await load.create(api, kinds.PODS, manifest)
 
     await asyncio.gather(*(work() for _ in range(32)))
     return count / (time.monotonic() - started)
@@ -194,12 +191,12 @@ async def _bare(api: port.Api, name: str, count: int) -> float:
 async def _polls(plane: Plane, process: subprocess.Popen[bytes], count: int, interval: int) -> None:
     measured = max(30.0, 4.0 * interval)
     async with load.connected(plane.kubeconfig) as api, Queues().serving() as queues:
-        await _create(api, kinds.DEPLOYMENTS, worker_world.deployment("worker"))
+        await load.create(api, kinds.DEPLOYMENTS, worker_world.deployment("worker"))
         made = iter(range(count))
 
         async def work() -> None:
             for number in made:
-                await _create(api, POOLS, _pool(f"pool-{number:04d}", queues, interval=interval))
+                await load.create(api, POOLS, _pool(f"pool-{number:04d}", queues, interval=interval))
 
         await asyncio.gather(*(work() for _ in range(16)))
         created = time.monotonic()
@@ -250,30 +247,8 @@ def _forget(world: worker_world.World) -> None:
         line.secrets.clear()
 
 
-@contextlib.contextmanager
-def _plane() -> Iterator[Plane]:
-    with tempfile.TemporaryDirectory() as directory, load.store(Path(directory)) as plane:
-        for definition in crds.all_crds():
-            plane.api.create(kinds.DEFINITIONS.collection(), dict(definition))
-        yield plane
-
-
-@contextlib.contextmanager
-def _runtime(plane: Plane) -> Iterator[subprocess.Popen[bytes]]:
-    """The runtime as a user starts it, with the worker pools alone."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        number = probe.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "autoscaler", "run", "--kubeconfig", str(plane.kubeconfig)),
-        *("--namespace", "default", "--identity", "bench", "--controllers", "workers"),
-        *("--allow-loopback-queues", "--listen", f"127.0.0.1:{number}", "--log-level", "error"),
-    ]
-    process = subprocess.Popen(command, cwd=REPOSITORY)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
+def _runtime(plane: Plane) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    return processes.runtime(plane, "--controllers", "workers", "--allow-loopback-queues")
 
 
 def _pool(name: str, queues: Queues, *, interval: int, capacity: int = EACH) -> dict[str, Any]:
@@ -284,13 +259,6 @@ def _pool(name: str, queues: Queues, *, interval: int, capacity: int = EACH) -> 
         queue__interval=f"00:00:{interval:02d}",
         queue__source__endpoint=f"{queues.url}/{name}",
     )
-
-
-async def _create(api: port.Api, resource: kinds.ResourceType, manifest: dict[str, Any]) -> None:
-    request = port.Request(
-        method="POST", path=resource.collection("default"), body=msgspec.json.encode(manifest), timeout_seconds=60
-    )
-    port.required(await api.send(request))
 
 
 async def _until(check: Callable[[], bool]) -> None:
