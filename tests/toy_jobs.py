@@ -29,7 +29,6 @@ class ToyJob:
     """The kind `ToyJob`."""
 
     resource: Final = TOY_JOBS
-    is_optional: Final = True
 
     def decode(self, raw: bytes | msgspec.Raw) -> Job:
         """Read a toy."""

@@ -23,7 +23,6 @@ class BatchJob:
     """The kind `Job`."""
 
     resource: Final = kinds.JOBS
-    is_optional: Final = False
 
     def decode(self, raw: bytes | msgspec.Raw) -> Job:
         """Read a Job."""

@@ -59,12 +59,7 @@ class ResizableJob(Protocol):
 
     @property
     def resource(self) -> kinds.ResourceType:
-        """Where the API server serves it."""
-        ...
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether a cluster may lack the kind: it is watched once its definition is there."""
+        """Where the API server serves it; a cluster that does not serve the kind has no jobs of it."""
         ...
 
     def decode(self, raw: bytes | msgspec.Raw) -> Job:

@@ -41,7 +41,6 @@ class RayCluster:
     """The kind `RayCluster`. It has no end: it runs until it is deleted."""
 
     resource: Final = RAY_CLUSTERS
-    is_optional: Final = True
 
     def decode(self, raw: bytes | msgspec.Raw) -> Job:
         """Read a RayCluster; worker groups that cannot be pod sets are left out, and are its problem."""
