@@ -3,7 +3,7 @@
 It notes which jobs changed; nothing is decided here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,9 +166,6 @@ class _LostNodes:
     def __contains__(self, name: object) -> bool:
         node = self._nodes.get(objects.Key("", str(name)))
         return node is None or not node.ready
-
-    def __iter__(self) -> Iterator[str]:
-        return (node.meta.key.name for node in self._nodes if not node.ready)
 
 
 def _job_of(stored: Workload) -> tuple[str]:
