@@ -140,8 +140,8 @@ class Controller:
 
     def _memory(self, uid: str) -> Memory:
         return Memory(
-            refused=frozenset(self._executor.refused_for_good),
-            touched=frozenset(self._executor.touched),
+            refused=self._executor.refused_for_good,
+            touched=self._executor.touched,
             was_running=uid in self._running,
         )
 

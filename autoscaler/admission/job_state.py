@@ -39,9 +39,9 @@ class Stage(Enum):
 class Memory:
     """What this process remembers of a job's pods. A new one begins without, and is only slower for it."""
 
-    refused: frozenset[str] = frozenset()
+    refused: Container[str] = ()
     """UIDs of pods whose gate the API server refuses to open, for good."""
-    touched: frozenset[str] = frozenset()
+    touched: Container[str] = ()
     """UIDs of pods that were changed since we last tried to open them, so that no patch under way can succeed."""
     was_running: bool = False
     """Whether the job was seen to run since it was admitted."""
