@@ -1,4 +1,7 @@
-"""The admitted Workloads of each queue: how many, who is displaced first, and when the last ones were admitted."""
+"""The admitted Workloads of each queue: how many, who is displaced first, and when the last ones were admitted.
+
+Nobody is chosen here: whether one is displaced is decided in `preemption`.
+"""
 
 import bisect
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Amounts of resources by flavor, as integers, and how people read them. Pure."""
+"""Amounts of resources by flavor, as integers, and how people read them. Pure.
+
+What a queue may use is not known here.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple

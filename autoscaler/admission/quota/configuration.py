@@ -1,6 +1,6 @@
 """The tables that quota is decided on, and of these the configuration: queues, flavors, LocalQueues and namespaces.
 
-It is read once per change; a change of status alone is none.
+It is read once per change; a change of status alone is none. Nothing is written, and no room is looked for.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Workloads and their slices by UID: a slice belongs to the Workload whose UID it names, whatever its name is."""
+"""Workloads and their slices by UID: a slice belongs to the Workload whose UID it names, whatever its name is.
+
+Nothing is added up and nothing is decided here.
+"""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,7 @@
 """Which flavor each pod set gets its resources from. Pure.
 
 Flavors are tried in the order of their resource group; the first that suits the pods and has room, borrowing included,
-is taken. Pod sets of one job add up.
+is taken. Pod sets of one job add up. The ledger is only read, and nobody is displaced.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,7 @@
-"""The writes by which quota is granted, claimed and taken back. Pure."""
+"""The writes by which quota is granted, claimed and taken back. Pure.
+
+Who gets it, and from whom it is taken, was decided before; nothing is sent.
+"""
 
 from enum import StrEnum
 from typing import Final

@@ -1,7 +1,7 @@
 """Who of a ClusterQueue is looked at next. Pure.
 
 BestEffortFIFO: the first of each class of equal shape, so that smaller ones may pass. StrictFIFO: one after the other;
-a Workload that lacks room blocks those behind it, a slice that does blocks nobody.
+a Workload that lacks room blocks those behind it, a slice that does blocks nobody. Whether one fits is not asked here.
 """
 
 import bisect

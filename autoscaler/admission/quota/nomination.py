@@ -1,4 +1,7 @@
-"""Whether one who waits could be admitted, and with which flavors. Pure: it asks the books and a ledger."""
+"""Whether one who waits could be admitted, and with which flavors. Pure: it asks the books and a ledger.
+
+Nothing is taken: the ledger is afterwards what it was. Nobody is displaced, and whose turn it is is not asked.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

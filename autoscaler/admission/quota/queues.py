@@ -1,4 +1,7 @@
-"""ClusterQueues and ResourceFlavors as decisions read them: quota in integers, read once per change. Pure."""
+"""ClusterQueues and ResourceFlavors as decisions read them: quota in integers, read once per change. Pure.
+
+What is used of a quota is not known here.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

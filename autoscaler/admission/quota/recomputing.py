@@ -1,4 +1,7 @@
-"""What the books should say, read afresh from all tables: the oracle of tests. Slow, and shares no sums with them."""
+"""What the books should say, read afresh from all tables: the oracle of tests.
+
+It is slow, and shares no sums with the books. The runtime must not call it.
+"""
 
 from dataclasses import dataclass
 

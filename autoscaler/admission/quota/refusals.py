@@ -1,4 +1,7 @@
-"""Why somebody who waits is not admitted, with the numbers that were compared. Worded in one place. Pure."""
+"""Why somebody who waits is not admitted, with the numbers that were compared. Worded in one place. Pure.
+
+Nothing is compared here.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """Pods whose gate we opened and whose job has no Workload with quota any more: they use quota until they are gone.
 
-Pods are added up by job, so that a Workload that comes or goes costs the same however many pods its job has.
+Pods are added up by job, so that a Workload that comes or goes costs the same however many pods its job has. They are
+counted, and nothing is done to them.
 """
 
 from collections import Counter

@@ -1,4 +1,7 @@
-"""What one cycle does, tried on a copy of the ledger: what is granted or claimed is taken at once, nothing is freed."""
+"""What one cycle does, tried on a copy of the ledger: what is granted or claimed is taken at once, nothing is freed.
+
+The books stay as they are, and nothing is sent.
+"""
 
 from collections.abc import Mapping
 

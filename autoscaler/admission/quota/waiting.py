@@ -2,7 +2,8 @@
 
 All members of a class want the same of the same queue, so where its best one does not fit, none does: a class is looked
 at as one, and what a cycle costs does not depend on how many wait. A class that was refused is not looked at again
-until something that could matter has changed; this is a cache and never changes a decision.
+until something that could matter has changed; this is a cache and never changes a decision. Whether anybody fits is
+decided elsewhere.
 """
 
 import bisect
