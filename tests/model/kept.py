@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.admission.quota import books, cycle, recomputing
+from autoscaler.admission.quota import books, cycle
 from autoscaler.admission.writes import Write
 from tests.autoscaler.admission import builders
+from tests.autoscaler.admission.quota import recomputing
 from tests.model.contents import Contents
 
 

@@ -1,7 +1,7 @@
 """What is used of each quota and who waits for it, kept current by each change of the tables.
 
-A change costs what changed, not what exists. What the books say must be what reading all tables afresh would say:
-`recomputing` does that, slowly, for tests to compare with. Nothing is decided here.
+A change costs what changed, not what exists. What the books say must be what reading all tables afresh would say;
+tests compare the two. Nothing is decided here.
 """
 
 import heapq

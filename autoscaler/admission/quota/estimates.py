@@ -1,4 +1,4 @@
-"""Where one stands in its queue, and about how long it will still wait (rule 10). Pure.
+"""Where one stands in its queue, and about how long it will still wait. Pure.
 
 The estimate follows the last admissions of the queue: if the last n came in t seconds, the k-th in line comes in about
 k · t / n. Silence since then counts, so that an estimate grows while nothing moves. It is only shown:

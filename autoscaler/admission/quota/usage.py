@@ -1,4 +1,4 @@
-"""What a Workload, a slice or a pod without a Workload uses of which quota (rule 4). Pure.
+"""What a Workload, a slice or a pod without a Workload uses of which quota. Pure.
 
 usage = min(spec, granted) + admitted slices not yet folded + open pods whose job has no admitted Workload. What is
 left of a quota is not known here.

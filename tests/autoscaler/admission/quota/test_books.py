@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.admission.quota import recomputing
 from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.books import Books
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import NOW, admission, cluster_queue, local_queue, pod, slice_of, workload
+from tests.autoscaler.admission.quota import recomputing
 
 COUNTS = st.integers(0, 3)
 QUEUES = st.sampled_from(["team", "other"])

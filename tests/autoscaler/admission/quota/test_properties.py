@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.admission.quota import cycle, nomination, recomputing
+from autoscaler.admission.quota import cycle, nomination
 from autoscaler.admission.quota.admitted import is_leaving
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.heads import may_pass
@@ -25,6 +25,7 @@ from tests.autoscaler.admission.builders import (
     tables,
     workload_manifest,
 )
+from tests.autoscaler.admission.quota import recomputing
 
 NAMES = "abcd"
 QUOTA = st.integers(0, 4)

@@ -1,7 +1,4 @@
-"""What the books should say, read afresh from all tables: the oracle of tests.
-
-It is slow, and shares no sums with the books. The runtime must not call it.
-"""
+"""What the books should say, read afresh from all tables: slow, and sharing no sums with the books."""
 
 from dataclasses import dataclass
 
