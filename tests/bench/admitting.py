@@ -112,6 +112,8 @@ class Jobs:
             await asyncio.sleep(0.01)
 
     def _see(self, job: dict[str, Any]) -> None:
+        if "spec" not in job:  # the watch tells of an error
+            return
         name, is_suspended = job["metadata"]["name"], job["spec"].get("suspend", False)
         if job.get("status", {}).get("phase"):
             return

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import AsyncGenerator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -39,22 +39,31 @@ class Opened:
 
     def __init__(self) -> None:
         self.at: dict[str, list[float]] = {}
+        self._gated: dict[str, bool] = {}
 
     async def follow(self, api: port.Api) -> None:
-        """Watch pods from now on."""
-        listed = msgspec.json.decode(
-            port.required(await api.send(port.Request(method="GET", path=kinds.PODS.collection("default"))))
-        )
-        gated: dict[str, bool] = {}
-        async for batch in api.watch(
-            kinds.PODS.collection("default"), {"resourceVersion": listed["metadata"]["resourceVersion"]}
-        ):
+        """Watch pods; the server ends a watch now and then, as when a definition has just been made."""
+        path = kinds.PODS.collection("default")
+        while True:
+            with contextlib.suppress(port.KubeError):
+                await self._watch(api, path)
+
+    async def _watch(self, api: port.Api, path: str) -> None:
+        await asyncio.sleep(0.1)
+        listed = msgspec.json.decode(port.required(await api.send(port.Request(method="GET", path=path))))
+        for pod in listed["items"]:
+            self._see(pod)
+        async for batch in api.watch(path, {"resourceVersion": listed["metadata"]["resourceVersion"]}):
             for line in batch:
-                pod = msgspec.json.decode(line)["object"]
-                name, is_gated = pod["metadata"]["name"], bool(pod["spec"].get("schedulingGates"))
-                if gated.get(name) and not is_gated:
-                    self.at.setdefault(pod["metadata"]["labels"]["job"], []).append(time.monotonic())
-                gated[name] = is_gated
+                self._see(msgspec.json.decode(line)["object"])
+
+    def _see(self, pod: dict[str, Any]) -> None:
+        if "spec" not in pod:  # the watch tells of an error
+            return
+        name, is_gated = pod["metadata"]["name"], bool(pod["spec"].get("schedulingGates"))
+        if self._gated.get(name) and not is_gated:
+            self.at.setdefault(pod["metadata"]["labels"]["job"], []).append(time.monotonic())
+        self._gated[name] = is_gated
 
     async def until(self, job: str, count: int) -> float:
         """Wait for so many; return the seconds from the first to the last."""
