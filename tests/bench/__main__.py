@@ -9,6 +9,7 @@ from tests.bench import (
     admitting,
     planning,
     previewing,
+    quota_cycles,
     reacting,
     removing,
     simulating,
@@ -21,6 +22,7 @@ from tests.bench import (
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "baseline": admitting.baseline,
     "burst": admitting.burst,
+    "cycles": quota_cycles.cycles,
     "day": simulating.day,
     "events": watching.events,
     "informer": watching.informer,
