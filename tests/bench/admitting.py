@@ -33,6 +33,7 @@ COHORTS: Final = 5
 QUEUES_EACH: Final = 6
 WITHIN_SECONDS: Final = 900.0
 CLIENTS: Final = 16
+BARE_CLIENTS: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ STREAMS: Final = (
 
 
 def burst(scale: float) -> None:
-    """5,000 jobs in one ClusterQueue with ample quota, made under Hold and released (bars: 200 a second, 0.5 GB)."""
+    """5,000 jobs in one ClusterQueue, made under Hold and released, beside a bare one (bars: 200 a second, 0.5 GB)."""
     count = max(10, int(BURST * scale))
     with load.serving(*crds.all_crds(), toy_jobs.DEFINITION) as plane, _runtime(plane) as process:
         asyncio.run(_burst(plane, process, count))
@@ -145,15 +146,34 @@ async def _burst(plane: Plane, process: subprocess.Popen[bytes], count: int) -> 
         await load.patch(api, CLUSTER_QUEUES.path("queue"), {"spec": {"stopPolicy": "None"}})
         await _until(lambda: _is(len(jobs.resumed_at) == count))
         waits = sorted(at - started for at in jobs.resumed_at.values())
-        results.tell(
-            "burst",
-            jobs=count,
-            per_second=count / waits[-1],
-            p50_seconds=statistics.median(waits),
-            last_seconds=waits[-1],
-            cpu_seconds=processes.cpu_seconds(process.pid) - cpu,
-            runtime_mb=processes.resident_mb(process.pid),
-        )
+        figures = {
+            "per_second": count / waits[-1],
+            "p50_seconds": statistics.median(waits),
+            "last_seconds": waits[-1],
+            "cpu_seconds": processes.cpu_seconds(process.pid) - cpu,
+            "runtime_mb": processes.resident_mb(process.pid),
+        }
+        process.terminate()
+        process.wait(timeout=60)
+        bare = await _bare(api, count)
+        results.tell("burst", jobs=count, **figures, bare_per_second=bare, ratio=figures["per_second"] / bare)
+
+
+async def _bare(api: port.Api, count: int) -> float:
+    """Write to as many Workloads and jobs with nothing but the client; return how many of each a second."""
+    path = workload.WORKLOADS.collection("default")
+    request = port.Request(method="GET", path=path, timeout_seconds=60)
+    found = msgspec.json.decode(port.required(await api.send(request)))["items"]
+    status = found[0]["status"]
+    status["conditions"][0]["message"] = "written by a bare client"
+
+    async def both(number: int) -> None:
+        await load.patch(api, f"{path}/{found[number]['metadata']['name']}/status", {"status": status})
+        await load.patch(api, toy_jobs.TOY_JOBS.path(f"job-{number:05d}", "default"), {"spec": {"suspend": True}})
+
+    started = time.monotonic()
+    await _all(both, range(count), clients=BARE_CLIENTS)
+    return count / (time.monotonic() - started)
 
 
 async def _baseline(plane: Plane, process: subprocess.Popen[bytes], scale: float) -> None:
@@ -247,14 +267,14 @@ async def _is(value: bool) -> bool:  # noqa: FBT001  # a condition
     return value
 
 
-async def _all(do: Callable[[Any], Any], things: Any) -> None:
+async def _all(do: Callable[[Any], Any], things: Any, *, clients: int = CLIENTS) -> None:
     left = iter(things)
 
     async def work() -> None:
         for each in left:
             await do(each)
 
-    await asyncio.gather(*(work() for _ in range(CLIENTS)))
+    await asyncio.gather(*(work() for _ in range(clients)))
 
 
 async def _until(holds: Callable[[], Any]) -> None:
