@@ -38,7 +38,7 @@ test: $(READY) ## Lint, types, layers and all tests that need no real parts (two
 
 .PHONY: unit
 unit: $(READY) ## Only the tests that need no real parts
-	@$(BIN)/pytest -m "not real"
+	@$(BIN)/pytest -m "not real" --numprocesses auto --dist loadfile
 
 .PHONY: check
 check: $(READY) ## Lint (ruff), types (mypy strict) and layers (import-linter)
@@ -80,7 +80,7 @@ down: $(READY) ## Stop everything that `make up` started
 
 .PHONY: e2e
 e2e: tools ## The tests marked real, on the real parts
-	@$(BIN)/pytest -m real
+	@$(BIN)/pytest -m real --numprocesses 2 --dist loadfile
 
 .PHONY: bench
 bench: tools ## Measurements, one JSON line each (NAME=… for some of them, SCALE=0.1 for a quick look)

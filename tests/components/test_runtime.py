@@ -275,7 +275,7 @@ def labels(world: monitor.World) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("value", "given", "look", "want"),
     [*CHART, *((value, OUTSIDE, look, want) for value, look, want in WHOLE)],
-    ids=[*(f"{row[0]}={row[3]}" for row in CHART), *(f"{row[0]} as a whole" for row in WHOLE)],
+    ids=[*(f"{row[0]}={json.dumps(row[1])}" for row in CHART), *(f"{row[0]} as a whole" for row in WHOLE)],
 )
 def test_every_chart_value_has_its_effect(
     value: str, given: dict[str, Any], look: Callable[[monitor.World], Any], want: object
