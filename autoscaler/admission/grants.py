@@ -127,15 +127,14 @@ def _spec(state: JobState, workload: Workload) -> tuple[Write, ...]:
     job = state.wanted
     if job is None or workload.admission is None:
         return ()
-    want = {each.name: manifests.pod_set(each, max(each.size, state.granted(each.name))) for each in job.pod_sets}
+    want = {each.name: each.asked.with_count(max(each.size, state.granted(each.name))) for each in job.pod_sets}
     for pod_set in workload.pod_sets:
         granted = state.granted(pod_set.name)
         if pod_set.name not in want and granted:
-            want[pod_set.name] = manifests.pod_set(pod_set, granted)
-    counts = {name: each["count"] for name, each in want.items()}
-    if counts == {each.name: each.count for each in workload.pod_sets}:
+            want[pod_set.name] = pod_set.with_count(granted)
+    if want == {each.name: each for each in workload.pod_sets}:
         return ()
-    body = {"spec": {"podSets": list(want.values())}}
+    body = {"spec": {"podSets": [manifests.pod_set(each, each.count) for each in want.values()]}}
     return (writes.patch(On.WORKLOAD, Step.SPEC, workload, body, "the job was resized"),)
 
 

@@ -142,9 +142,25 @@ class JobState:
         return max(min(end for end in ends if end is not None), now + LOOK_AGAIN_SECONDS) if ends else None
 
     def unfolded(self, pod_set: str) -> list[Workload]:
-        """Return the slices of a pod set that were not counted yet."""
-        folded = self.workload.folded if self.workload is not None else frozenset()
-        return [each for each in self.slices if each.pod_sets[0].name == pod_set and each.meta.uid not in folded]
+        """Return the slices of a pod set that were not counted yet, and ask for what the Workload asks for now."""
+        there = [each for each in self.slices if each.pod_sets[0].name == pod_set]
+        return [each for each in there if not self._is_folded(each) and not self._is_outdated(each)]
+
+    @property
+    def outdated(self) -> list[Workload]:
+        """Return the slices that were not counted yet, and were made when the pods of their set wanted something else.
+
+        They must not be counted: what the Workload asks for now may be more than they were admitted with.
+        """
+        return [each for each in self.slices if not self._is_folded(each) and self._is_outdated(each)]
+
+    def _is_folded(self, part: Workload) -> bool:
+        return self.workload is not None and part.meta.uid in self.workload.folded
+
+    def _is_outdated(self, part: Workload) -> bool:
+        made = part.pod_sets[0]
+        now = self.workload.pod_set(made.name) if self.workload is not None else None
+        return now is not None and (now.requests, now.constraints) != (made.requests, made.constraints)
 
     def _is_lost(self, pod: objects.Pod, now: float) -> bool:
         """Tell whether a pod's time to end is over and its node cannot tell us that it ended."""

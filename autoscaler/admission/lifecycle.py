@@ -6,7 +6,7 @@ Quota is given back only when no pod of the job is open or recorded and no slice
 from autoscaler.admission import manifests, workload_status, writes
 from autoscaler.admission.job_state import JobState
 from autoscaler.admission.jobs.port import Job
-from autoscaler.admission.workload import ConditionType, PodSet, Workload
+from autoscaler.admission.workload import ConditionType, Workload
 from autoscaler.admission.workload_status import Change
 from autoscaler.admission.writes import Event, On, Step, Write
 from autoscaler.api import keys
@@ -120,10 +120,7 @@ def suspension(state: JobState, why: str) -> tuple[Write, ...]:
 
 def spec_differs(workload: Workload, job: Job, priority: int) -> bool:
     """Tell whether a waiting Workload asks for something else than its job."""
-    want = {
-        each.name: PodSet(name=each.name, count=each.size, requests=each.requests, constraints=each.constraints)
-        for each in job.pod_sets
-    }
+    want = {each.name: each.asked for each in job.pod_sets}
     there = {each.name: each for each in workload.pod_sets}
     return there != want or workload.queue != job.queue or workload.priority != priority
 

@@ -1,8 +1,8 @@
 """Slices: one Workload for each replica that a job has grown by, made and deleted as the job wants them. Pure.
 
-They are made only while the Workload's spec is what the job wants. Those that were counted are deleted, and of those
-that are too many the newest; but only once the Workload's spec says so, too: a write that counts such a slice may be
-under way, and must not succeed after the slice has given its quota back.
+They are made only while the Workload's spec is what the job wants. Those that were counted are deleted, those whose
+pods want something else by now, and of those that are too many the newest; but only once the Workload's spec says so,
+too: a write that counts such a slice may be under way, and must not succeed after the slice has given its quota back.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ def wanted(state: JobState, now: float) -> tuple[Write, ...]:
         return ()
     names = {each.pod_sets[0].name for each in state.slices}
     sets = {each.name: each for each in job.pod_sets}
-    planned = [*_counted(state, workload), *_orphaned(state)]
+    planned = [*_counted(state, workload), *_outdated(state), *_orphaned(state)]
     for name in sorted(names | sets.keys()):
         planned += _surplus(state, workload, name)
         if name in sets:
@@ -37,6 +37,11 @@ def wanted(state: JobState, now: float) -> tuple[Write, ...]:
 def _counted(state: JobState, workload: Workload) -> Iterable[Write]:
     counted = [each for each in state.slices if each.meta.uid in workload.folded and not each.is_leaving]
     return [writes.delete(On.WORKLOAD, Step.SLICE, each, "its pods are counted in the Workload") for each in counted]
+
+
+def _outdated(state: JobState) -> Iterable[Write]:
+    there = [each for each in state.outdated if not each.is_leaving]
+    return [writes.delete(On.WORKLOAD, Step.SLICE, each, "its pods want something else by now") for each in there]
 
 
 def _orphaned(state: JobState) -> Iterable[Write]:
@@ -60,8 +65,7 @@ def _surplus(state: JobState, workload: Workload, name: str) -> Iterable[Write]:
 
 def _missing(state: JobState, workload: Workload, pods: WantedPods, now: float) -> Iterable[Write]:
     """Make the slices that are missing, with the lowest ordinals that are free."""
-    pod_set = workload.pod_set(pods.name)
-    if pod_set is None or pod_set.count != pods.size or _is_resting(workload, now):
+    if workload.pod_set(pods.name) != pods.asked or _is_resting(workload, now):
         return []
     there = [each for each in state.unfolded(pods.name) if not each.is_leaving]
     pods_missing = _growth(state, workload, pods.name) - sum(each.pod_sets[0].count for each in there)

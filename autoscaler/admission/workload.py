@@ -48,6 +48,10 @@ class PodSet(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     requests: Requests
     constraints: Constraints = Constraints()
 
+    def with_count(self, count: int) -> "PodSet":
+        """Return the same for another number of pods."""
+        return msgspec.structs.replace(self, count=count)
+
 
 class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What was granted to one pod set."""

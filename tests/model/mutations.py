@@ -118,7 +118,7 @@ MUTATIONS: Final = (
         name="a slice is folded although it was noted",
         owner=job_state.JobState,
         function="unfolded",
-        old=" and each.meta.uid not in folded",
+        old="not self._is_folded(each) and ",
         new="",
         found_in=UNSTARTED,
     ),

@@ -7,6 +7,7 @@ import pytest
 from autoscaler.admission.jobs.ray_cluster import RAY_CLUSTERS
 from autoscaler.api import keys
 from autoscaler.kube import kinds
+from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import NAMESPACE, Body, World, runtime
 
@@ -162,6 +163,40 @@ async def test_a_ray_cluster_whose_pods_become_larger_is_suspended_and_requeued(
         assert not world.is_suspended()
         assert world.workload("ray")["spec"]["podSets"][1]["requests"]["cpu"] == "2000m"
         assert world.granted("ray") == 2
+
+
+@pytest.mark.accept("E16", part="growth whose pods become larger or smaller while it waits")
+@pytest.mark.parametrize(("cpu", "want"), [("4", 0), ("1", 2)], ids=["larger", "smaller"])
+def test_growth_that_waits_asks_for_what_its_pods_want_now(cpu: str, want: int) -> None:
+    virtual_time.run(_changed_while_waiting(cpu, want))
+
+
+async def _changed_while_waiting(cpu: str, want: int) -> None:
+    world = RayWorld()
+    world.add_queue(cpu=4)
+    async with runtime(world):
+        world.add_job("other", pods=3)
+        world.add_ray()
+        await asyncio.sleep(10)
+        world.make_pods("head", 1)
+        more = {**world.group("more", 1), "template": _template("2")}
+        world.patch(RAY_CLUSTERS, "ray", {"spec": {"workerGroupSpecs": [more]}})
+        await asyncio.sleep(10)
+        assert [_cpu(each) for each in world.slices("ray")] == ["2000m"]
+        changed = {**world.group("more", 2), "template": _template(cpu)}
+        world.patch(RAY_CLUSTERS, "ray", {"spec": {"workerGroupSpecs": [changed]}})
+        world.make_pods("more", 2)
+        await asyncio.sleep(10)
+        assert [_cpu(each) for each in world.slices("ray")] == [f"{cpu}000m"] * 2
+        world.delete(kinds.JOBS, "other")
+        await asyncio.sleep(10)
+        assert world.running("ray") == 1 + want
+        assert not world.is_suspended()
+
+
+def _cpu(workload: Body) -> str:
+    cpu: str = workload["spec"]["podSets"][0]["requests"]["cpu"]
+    return cpu
 
 
 def _template(cpu: str = "1") -> Body:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from autoscaler.admission.workload import Constraints, Requests
+from autoscaler.admission.workload import Constraints, PodSet, Requests
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds, objects
 
@@ -25,6 +25,11 @@ class WantedPods(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     constraints: Constraints = Constraints()
     replica_pods: int = 1
     """How many pods one replica has: growth is granted by whole replicas."""
+
+    @property
+    def asked(self) -> PodSet:
+        """What a Workload asks for these pods."""
+        return PodSet(name=self.name, count=self.size, requests=self.requests, constraints=self.constraints)
 
 
 class Finished(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -87,6 +87,18 @@ def test_a_pod_set_that_the_job_has_no_more_leaves_the_spec_once_it_has_no_quota
     assert spec(0, "") == [("main", 1)]
 
 
+def test_the_spec_follows_the_template_of_a_pod_set_without_quota() -> None:
+    workload = builders.workload(
+        pod_sets=[builders.pod_set("main", 1), builders.pod_set("more", 0, cpu=2)],
+        granted={"main": 1},
+        conditions=[builders.condition("PodsReady")],
+    )
+    state = states.state(states.job({"main": 1, "more": 0}), workload, pods=states.pods(1))
+    (write,) = written(state)
+    assert write.step is Step.SPEC
+    assert [each["requests"] for each in write.body["spec"]["podSets"]] == [{"cpu": "1000m"}, {"cpu": "1000m"}]
+
+
 # Folding
 
 
@@ -128,6 +140,13 @@ def test_a_slice_that_is_being_deleted_is_not_counted() -> None:
         states.job(3), builders.workload(count=3, granted=1), slices=[builders.slice_of(granted=1, deleted=True)]
     )
     assert grants.draft(state).granted("main") == 1
+
+
+def test_a_slice_is_not_counted_whose_pods_want_something_else_by_now() -> None:
+    workload = builders.workload(pod_sets=[builders.pod_set("main", 1), builders.pod_set("more", 2, cpu=4)], granted=1)
+    slices = [builders.slice_of(set_name="more", ordinal=each, granted=1, cpu=cpu) for each, cpu in enumerate((1, 4))]
+    draft = grants.draft(states.state(states.job({"main": 1, "more": 2}, cpu=4), workload, slices=slices))
+    assert (draft.granted("more"), set(draft.folded)) == (1, {"u-a-more-1"})
 
 
 def test_slices_are_counted_only_while_their_uids_have_room() -> None:

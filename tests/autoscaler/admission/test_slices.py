@@ -93,6 +93,21 @@ def test_slices_of_a_pod_set_that_is_gone_are_deleted() -> None:
     assert deleted(planned(states.job(1), workload, builders.slice_of(set_name="old"))) == ["a-old-0"]
 
 
+def test_slices_whose_pods_want_something_else_by_now_are_made_anew() -> None:
+    there = [builders.slice_of(ordinal=0), builders.slice_of(ordinal=1, deleted=True)]
+    writes = planned(states.job(2, cpu=2), builders.workload(count=2, cpu=2, granted=0), *there)
+    assert (deleted(writes), made(writes)) == (["a-main-0"], ["a-main-2", "a-main-3"])
+
+
+def test_a_counted_slice_is_deleted_once_whatever_its_pods_want_by_now() -> None:
+    workload = builders.workload(count=1, cpu=2, granted=1, status={"foldedSlices": ["u-a-main-0"]})
+    assert deleted(planned(states.job(1, cpu=2), workload, builders.slice_of(granted=1))) == ["a-main-0"]
+
+
+def test_none_is_made_or_deleted_while_the_spec_asks_for_other_pods_than_the_job_wants() -> None:
+    assert planned(states.job(2, cpu=2), builders.workload(count=2, granted=0), builders.slice_of(ordinal=0)) == ()
+
+
 def test_slices_of_a_workload_that_is_gone_are_deleted() -> None:
     orphan = builders.slice_of(ordinal=5, parent_uid="u-another")
     leaving = builders.slice_of(ordinal=6, parent_uid="u-another", deleted=True)
