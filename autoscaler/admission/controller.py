@@ -5,6 +5,7 @@ what the store holds after those writes. Nothing is decided here.
 """
 
 import heapq
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -103,12 +104,12 @@ class Controller:
 
     async def _bring_jobs_up_to_date(self) -> None:
         """Decide about each job that changed, and write."""
-        uids = list(self._known.dirty)[:JOBS_AT_ONCE]
+        uids = list(itertools.islice(self._known.dirty, JOBS_AT_ONCE))
         planned: dict[str, Sequence[Write]] = {}
         for uid in uids:
             del self._known.dirty[uid]
             planned[uid] = self._decide(uid)
-        owners = {(write.on, write.key): uid for uid, writes in planned.items() for write in writes}
+        owners = {_object(write): uid for uid, writes in planned.items() for write in writes}
         chosen = [write for writes in planned.values() for write in writes]
         try:
             outcomes = await self._carry_out("jobs", chosen)
@@ -117,9 +118,9 @@ class Controller:
                 self._known.note(uid)
             raise
         for write in (*outcomes.put_off, *(write for write, _ in outcomes.refused)):
-            self._set_alarm(owners[write.on, write.key], self._again_at(write))
+            self._set_alarm(owners[_object(write)], self._again_at(write))
         for write in outcomes.done:
-            self._tell(owners[write.on, write.key], write)
+            self._tell(owners[_object(write)], write)
 
     def _decide(self, uid: str) -> Sequence[Write]:
         """Decide about one job; one that makes no sense to us keeps nobody else waiting."""
@@ -207,6 +208,11 @@ class Controller:
         resource: Any = self._kinds[job.kind].resource
         is_change = write.step in {Step.ADMIT, Step.EVICT, Step.RELEASE}
         self._context.tell(resource, job, event.reason, event.message, is_warning=event.is_warning, is_change=is_change)
+
+
+def _object(write: Write) -> tuple[On, str, objects.Key]:
+    """Name what is written to: jobs of two kinds may have one name."""
+    return write.on, write.kind, write.key
 
 
 def _custom(kind: type[resources.Resource], table: store.Table[Any]) -> writer.Target[Any]:

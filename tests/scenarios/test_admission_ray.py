@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.admission.jobs.ray_cluster import RAY_CLUSTERS
 from autoscaler.api import keys
-from autoscaler.kube import kinds
+from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import NAMESPACE, Body, World, runtime
@@ -192,6 +192,34 @@ async def _changed_while_waiting(cpu: str, want: int) -> None:
         await asyncio.sleep(10)
         assert world.running("ray") == 1 + want
         assert not world.is_suspended()
+
+
+class Refusing:
+    """A connection that refuses the first patch of each job."""
+
+    def __init__(self, api: port.Api) -> None:
+        self.watch = api.watch
+        self.refused: set[str] = set()
+        self._api = api
+
+    async def send(self, request: port.Request) -> port.Response:
+        kind = request.path.rsplit("/", 2)[-2]
+        if request.method == "PATCH" and kind in {"jobs", "rayclusters"} and kind not in self.refused:
+            self.refused.add(kind)
+            return port.Response(status=403, body=b"{}")
+        return await self._api.send(request)
+
+
+@simulated
+async def test_a_job_and_a_ray_cluster_of_one_name_are_tried_again_each_for_itself() -> None:
+    world = RayWorld()
+    world.add_queue(cpu=4)
+    async with runtime(world, wrap=Refusing):
+        world.add_job("same", pods=1)
+        world.add_ray("same")
+        await asyncio.sleep(10)
+        assert not world.is_suspended("same")
+        assert not world.job("same")["spec"]["suspend"]
 
 
 def _cpu(workload: Body) -> str:
