@@ -106,14 +106,14 @@ class Known:
         there = list(self._workloads.get(uid).values())
         parent = next((each for each in there if not each.is_slice), None)
         slices = [each for each in there if each.is_slice]
-        own = [each for each in slices if parent is not None and each.parent_uid == parent.meta.uid]
+        parent_uid = parent.meta.uid if parent is not None else ""
         name = job.priority_class if job is not None else ""
         return JobState(
             uid=uid,
             job=job,
             workload=parent,
-            slices=tuple(sorted(own, key=_age)),
-            orphans=tuple(each for each in slices if each not in own),
+            slices=tuple(sorted((each for each in slices if each.parent_uid == parent_uid), key=_age)),
+            orphans=tuple(each for each in slices if each.parent_uid != parent_uid),
             pods=self._pods.get(uid) or pod_index.NOBODY,
             priority=priorities.value_of(name, self._tables.priority_classes),
             flavors=self._flavors(parent),

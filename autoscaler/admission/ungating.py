@@ -5,7 +5,7 @@ never more than min(granted, size). Places are given in the order in which a shr
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -63,15 +63,17 @@ def wake_at(state: JobState, now: float, policy: Policy) -> float | None:
 
 def _recorded(state: JobState, draft: Draft, name: str, now: float) -> tuple[str, ...]:
     """Keep on record what is still gated, and add what may be opened besides."""
-    gated = state.pods.of(name).gated
-    kept = [uid for uid in draft.opened.get(name, ()) if uid in state.pods.uids and uid not in state.pods.of(name).open]
-    kept = [uid for uid in kept if not (uid in state.memory.refused and uid in state.memory.touched)]
+    there = state.pods.of(name)
+    listed = [uid for uid in draft.opened.get(name, ()) if uid in state.pods.uids and uid not in there.open]
+    kept = dict.fromkeys(uid for uid in listed if not (uid in state.memory.refused and uid in state.memory.touched))
     if draft.withdrawn.get(name):
         return tuple(kept)
     places = min(draft.granted(name), state.size(name)) - len(state.occupying(name, now) | set(kept))
-    waiting = [pod for uid, pod in gated.items() if uid not in kept and uid not in state.memory.refused]
     most = min(places, OPENED_MAX - len(kept))
-    return (*kept, *(pod.meta.uid for pod in spared_first(state, waiting)[: max(0, most)]))
+    if most <= 0:
+        return tuple(kept)
+    waiting = [pod for uid, pod in there.gated.items() if uid not in kept and uid not in state.memory.refused]
+    return (*kept, *(pod.meta.uid for pod in spared_first(state, waiting)[:most]))
 
 
 def spared_first(state: JobState, waiting: Iterable[objects.Pod]) -> list[objects.Pod]:
@@ -108,7 +110,7 @@ def _withdrawn(state: JobState, draft: Draft, now: float, policy: Policy) -> Dra
     withdrawn, assignments, requeue = dict(draft.withdrawn), dict(draft.assignments), draft.requeue
     for name, assigned in draft.assignments.items():
         there = state.pods.of(name)
-        kept = [uid for uid in withdrawn.get(name, ()) if uid in there.unstarted]
+        kept = dict.fromkeys(uid for uid in withdrawn.get(name, ()) if uid in there.unstarted)
         gone = [uid for uid in withdrawn.get(name, ()) if uid not in there.open or uid in there.leaving]
         if gone:
             least = len(state.staying(name))
@@ -119,7 +121,7 @@ def _withdrawn(state: JobState, draft: Draft, now: float, policy: Policy) -> Dra
     return replace(draft, withdrawn=withdrawn, assignments=assignments, requeue=requeue)
 
 
-def _late(state: JobState, name: str, now: float, policy: Policy, *, known: list[str]) -> list[str]:
+def _late(state: JobState, name: str, now: float, policy: Policy, *, known: Container[str]) -> list[str]:
     """Return the pods whose gate was opened long ago and that never started."""
     patience = policy.pods_ready_timeout_seconds
     there = state.pods.of(name).unstarted

@@ -271,7 +271,7 @@ MUTATIONS: Final = (
         name="a record is pruned before the pod is open",
         owner=ungating,
         function="_recorded",
-        old="uid in state.pods.uids and uid not in state.pods.of(name).open]",
+        old="uid in state.pods.uids and uid not in there.open]",
         new="False]",
         found_in=GROWS,
     ),
