@@ -30,7 +30,8 @@ class Measuring:
         self._gated = gated
         self._jobs = jobs
         self._admissions: Counter[str] = Counter()
-        self._evictions: Counter[tuple[str, str]] = Counter()
+        self._evictions: dict[str, Counter[str]] = {}
+        """By ClusterQueue and reason."""
         self._cycles = Cycles()
 
     def count(self, done: Iterable[Write]) -> None:
@@ -41,7 +42,7 @@ class Measuring:
             elif write.step is Step.EVICT:
                 stored = self._books.get(write.uid)
                 queue = stored.admission.cluster_queue if stored is not None and stored.admission is not None else ""
-                self._evictions[queue, _reason(write)] += 1
+                self._evictions.setdefault(queue, Counter())[_reason(write)] += 1
 
     def cycle_took(self, seconds: float) -> None:
         """Count one cycle."""
@@ -67,7 +68,7 @@ class Measuring:
                 for key, quota in queue.quotas.items()
             ),
             admissions=self._admissions[name],
-            evictions={reason: count for (each, reason), count in self._evictions.items() if each == name},
+            evictions=self._evictions.get(name, {}),
         )
 
     def _gated_pods(self) -> Counter[str]:
@@ -91,7 +92,7 @@ class Measuring:
         """Forget what was counted of queues that are gone."""
         there = self._books.queues
         self._admissions = Counter({name: count for name, count in self._admissions.items() if name in there})
-        self._evictions = Counter({key: count for key, count in self._evictions.items() if key[0] in there})
+        self._evictions = {name: counts for name, counts in self._evictions.items() if name in there}
 
 
 def _reason(write: Write) -> str:
