@@ -142,6 +142,9 @@ class QueueReports:
     # What changed
 
     def _object_changed(self, old: Any, new: Any) -> None:  # noqa: ANN401  # an object of any of these kinds
+        if old is not None and new is not None and _seen_by_others(old) == _seen_by_others(new):
+            self._pacer.note(_place(new))
+            return
         for each in (old, new):
             if each is not None:
                 self._note_with_others(each)
@@ -149,17 +152,15 @@ class QueueReports:
     def _note_with_others(self, stored: Any) -> None:  # noqa: ANN401  # an object of any of these kinds
         """Note an object, and those that say something about it."""
         name = stored.meta.key.name
+        self._pacer.note(_place(stored))
         match stored.resource:
             case ClusterQueue():
-                self._pacer.note(tally.cluster_queue(name))
                 for key in self._doors.get(name):
                     self._pacer.note(tally.local_queue(key))
                 self._note_leaving_flavors()
             case LocalQueue():
-                self._pacer.note(tally.local_queue(stored.meta.key))
                 self._pacer.note(tally.cluster_queue(stored.resource.spec.cluster_queue))
             case _:
-                self._pacer.note(tally.flavor(name))
                 for queue in self._books.queues.values():
                     if any(key.flavor == name for key in queue.quotas):
                         self._pacer.note(tally.cluster_queue(queue.name))
@@ -201,6 +202,21 @@ class QueueReports:
 
 def _finalizers(place: Place, stored: Any, wanted: list[str], step: Step, why: str) -> Write:  # noqa: ANN401  # as above
     return writes.patch(_ON[place.kind], step, stored, {"metadata": {"finalizers": wanted or None}}, why)
+
+
+def _place(stored: Any) -> Place:  # noqa: ANN401  # as above
+    match stored.resource:
+        case ClusterQueue():
+            return tally.cluster_queue(stored.meta.key.name)
+        case LocalQueue():
+            return tally.local_queue(stored.meta.key)
+        case _:
+            return tally.flavor(stored.meta.key.name)
+
+
+def _seen_by_others(stored: Any) -> object:  # noqa: ANN401  # as above
+    """Return what others say something about: all but the status and the finalizers, which are ours."""
+    return stored.meta.uid, stored.meta.generation, stored.meta.deleted_at
 
 
 def _leads_to(stored: objects.Custom[LocalQueue]) -> tuple[str]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from autoscaler.admission import queue_users, tally
 from autoscaler.admission.queue_reports import QueueReports
@@ -111,6 +112,23 @@ def test_an_object_is_written_to_once_a_second() -> None:
     assert made.reports.next_at == 1.0
     made.clock.seconds = 1.0
     assert made.due()[On.CLUSTER_QUEUE].body["pending"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "want"),
+    [
+        (cluster_queue(rv=2), {On.CLUSTER_QUEUE}),
+        (cluster_queue(rv=2, generation=2), {On.CLUSTER_QUEUE, On.LOCAL_QUEUE}),
+        (cluster_queue(rv=2, deleted=True), {On.CLUSTER_QUEUE, On.LOCAL_QUEUE}),
+        (local_queue(rv=2), {On.LOCAL_QUEUE}),
+        (local_queue(rv=2, deleted=True), {On.CLUSTER_QUEUE, On.LOCAL_QUEUE}),
+        (flavor(rv=2), set()),
+        (flavor(rv=2, deleted=True), {On.CLUSTER_QUEUE, On.LOCAL_QUEUE, On.FLAVOR}),
+    ],
+)
+def test_others_are_looked_at_only_where_more_than_a_status_changed(changed: Any, want: set[On]) -> None:
+    made = Reported(held(cluster_queue()), held(local_queue()), held(flavor()))
+    assert made.later(held(changed)).keys() == want
 
 
 def test_a_flavor_that_comes_and_a_namespace_that_changes_are_told_by_the_queues() -> None:
