@@ -1,15 +1,13 @@
-"""The admitted Workloads of each queue: how many, who is displaced first, and when the last ones were admitted.
+"""The admitted Workloads of each queue: who is displaced first, and when the last ones were admitted.
 
 Nobody is chosen here: whether one is displaced is decided in `preemption`.
 """
 
 import bisect
-from collections import Counter
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from autoscaler.admission.workload import ConditionType, Workload
-from autoscaler.kube import objects
 
 RECENT_MAX: Final = 64
 """How many admissions of each queue are remembered for estimates."""
@@ -26,7 +24,6 @@ class Standing(NamedTuple):
 
 class _Granted(NamedTuple):
     queue: str
-    door: objects.Key
     is_slice: bool
     standing: Standing | None
 
@@ -38,8 +35,6 @@ class Admitted:
         self._granted: dict[str, _Granted] = {}
         self._displaceable: dict[str, list[Standing]] = {}
         self._leaving: dict[str, set[str]] = {}
-        self._counts: Counter[str] = Counter()
-        self._at_door: Counter[objects.Key] = Counter()
         self._recent: dict[str, list[float]] = {}
 
     def displaceable(self, queue: str) -> list[Standing]:
@@ -49,14 +44,6 @@ class Admitted:
     def leaving(self, queue: str) -> AbstractSet[str]:
         """Return the UIDs of the Workloads of a queue that are about to give their quota back."""
         return self._leaving.get(queue, frozenset())
-
-    def count(self, queue: str) -> int:
-        """Count the Workloads that have quota of a ClusterQueue."""
-        return self._counts[queue]
-
-    def count_at_door(self, local_queue: objects.Key) -> int:
-        """Count the Workloads of a LocalQueue that have quota."""
-        return self._at_door[local_queue]
 
     def recent(self, queue: str) -> tuple[float, ...]:
         """Return when the last Workloads and slices were admitted into a ClusterQueue, oldest first."""
@@ -69,19 +56,17 @@ class Admitted:
             return set()
         if old is not None:
             del self._granted[uid]
-            self._count(uid, old, -1)
+            self._list(uid, old, -1)
         if new is not None:
             self._granted[uid] = new
-            self._count(uid, new, 1)
+            self._list(uid, new, 1)
         if workload is not None and new is not None and (old is None or old.queue != new.queue):
             self._remember(new.queue, admitted_at(workload))
         return {each.queue for each in (old, new) if each is not None}
 
-    def _count(self, uid: str, granted: _Granted, times: int) -> None:
+    def _list(self, uid: str, granted: _Granted, times: int) -> None:
         if granted.is_slice:
             return
-        self._counts[granted.queue] += times
-        self._at_door[granted.door] += times
         if granted.standing is None:
             leaving = self._leaving.setdefault(granted.queue, set())
             leaving.add(uid) if times > 0 else leaving.remove(uid)
@@ -116,4 +101,4 @@ def _granted(workload: Workload | None) -> _Granted | None:
     standing = None
     if not workload.is_slice and not is_leaving(workload):
         standing = Standing(workload.priority, -admitted_at(workload), uid)
-    return _Granted(queue, objects.Key(workload.meta.key.namespace, workload.queue), workload.is_slice, standing)
+    return _Granted(queue, workload.is_slice, standing)

@@ -6,7 +6,7 @@ tests compare the two. Nothing is decided here.
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from autoscaler.admission.quota import amounts, usage, waiting
@@ -87,10 +87,6 @@ class Books:
     def parent_of(self, workload: Workload) -> Workload | None:
         """Return the Workload that this is a slice of; None: it is no slice, or its parent is gone."""
         return self.families.parent_of(workload)
-
-    def slices_of(self, uid: str) -> Iterator[Workload]:
-        """Return the slices of a Workload."""
-        return (self.workload(each) for each in self.families.members(uid) if each != uid)
 
     def workload(self, uid: str) -> Workload:
         """Return a Workload or slice that is known to be there."""

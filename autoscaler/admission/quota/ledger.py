@@ -69,10 +69,6 @@ class Ledger:
             return left
         return min(left, quota.nominal + quota.borrowing_limit - self._taken.get(queue.name, {}).get(key, 0))
 
-    def fits(self, queue: Queue, wanted: Amounts) -> bool:
-        """Tell whether a queue may take so much more."""
-        return all(self.free(queue, key) >= amount for key, amount in wanted.items())
-
     def borrows(self, queue: Queue, wanted: Amounts) -> bool:
         """Tell whether a queue would use more than its own if it took so much more."""
         taken = self._taken.get(queue.name, {})

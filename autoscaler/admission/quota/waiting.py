@@ -94,16 +94,9 @@ class QueueLine:
         self._epoch = 0
         """The state of affairs in which those were refused."""
 
-    def __len__(self) -> int:
-        return sum(map(len, self._classes.values()))
-
     def class_of(self, head: Place) -> WaitingClass:
         """Return the class whose first member this is."""
         return self._classes[head.uid]
-
-    def classes(self) -> Collection[WaitingClass]:
-        """Return all classes."""
-        return self._classes.values()
 
     def claimants(self) -> Collection[WaitingClass]:
         """Return the classes of those that have a claim."""
@@ -221,17 +214,9 @@ class Waiting:
         found = self._lines.get(queue)
         return found if found is not None else QueueLine()
 
-    def classes(self, queue: str | None) -> Collection[WaitingClass]:
-        """Return the classes that wait for a ClusterQueue."""
-        return self.line(queue).classes()
-
     def first(self, queue: str | None, most: int | None = None) -> list[Place]:
         """Return those who wait for a ClusterQueue, in order."""
         return self.line(queue).first(most)
-
-    def at_door(self, local_queue: objects.Key) -> int:
-        """Count those who wait in a LocalQueue."""
-        return sum(map(len, self._doors.get(local_queue, {}).values()))
 
     def _forget_empty(self, queue: str | None) -> None:
         if not self._lines[queue].heads:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.books import Books
 from tests.autoscaler.admission import builders
-from tests.autoscaler.admission.builders import NOW, admission, cluster_queue, local_queue, pod, slice_of, workload
+from tests.autoscaler.admission.builders import NOW, admission, cluster_queue, pod, slice_of, workload
 from tests.autoscaler.admission.quota import recomputing
 
 COUNTS = st.integers(0, 3)
@@ -144,14 +144,6 @@ def test_pods_whose_job_has_an_admitted_workload_do_not_count_but_a_slice_is_non
     assert used(pod(cpu=2), workload("b", job_uid="u-job-a", granted=1)) == {"team": 1}
     assert used(pod(cpu=2), workload("a")) == {"team": 2}
     assert used(pod(cpu=2), slice_of("a", 0)) == {"team": 2}
-
-
-def test_admitted_workloads_are_counted_by_queue_and_door() -> None:
-    books = Books(builders.usual(workload("a", granted=1), workload("b", granted=1, evicted=True), workload("c")))
-    door = local_queue().meta.key
-    assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (2, 2)
-    books.wake(NOW)
-    assert (len(books.waiting.line("team")), books.waiting.at_door(door)) == (1, 1)
 
 
 def test_what_a_queue_lends_follows_its_quota_and_its_cohort() -> None:
