@@ -84,7 +84,7 @@ class Farewell:
     async def _leave(self) -> None:
         await self._context.writer.flush(SENT_SECONDS)
         api = self._context.api
-        pods = await listing.read(api, kinds.PODS, objects.pod)
+        pods, _ = await listing.read_readable(api, kinds.PODS, objects.pod)
         opened = await self._open(pod for pod in pods if gated_pods.waits(pod))
         told = await self._tell_suspended()
         freed = await self._free()
@@ -114,7 +114,7 @@ class Farewell:
         """Tell each suspended job of our queues, once, that it stays suspended."""
         found: list[tuple[kinds.ResourceType, jobs.Job]] = []
         for kind in self._kinds:
-            listed = await listing.read(self._context.api, kind.resource, kind.decode)
+            listed, _ = await listing.read_readable(self._context.api, kind.resource, kind.decode)
             found += [(kind.resource, job) for job in listed if stays_suspended(job)]
         untold = [each for each in found if each[1].meta.uid not in self._told]
         for start in range(0, len(untold), TOLD_AT_ONCE):

@@ -49,6 +49,25 @@ async def read_at(
         await asyncio.sleep(0)  # a long list must not keep others waiting
 
 
+async def read_readable(
+    api: port.Api,
+    resource: kinds.ResourceType,
+    decode: Callable[[msgspec.Raw], T],
+    *,
+    query: Mapping[str, str] | None = None,
+) -> tuple[list[T], int]:
+    """Return the objects that make sense to us, and the version of the list; a watch tells of the others."""
+
+    def if_readable(raw: msgspec.Raw) -> T | None:
+        try:
+            return decode(raw)
+        except Exception:  # noqa: BLE001  # whatever is strange about it
+            return None
+
+    listed, version = await read_at(api, resource, if_readable, query=query)
+    return [each for each in listed if each is not None], version
+
+
 async def pods_on(api: port.Api, node: str) -> list[objects.Pod]:
     """Read the pods of a node as the API server itself knows them now."""
     return await read(api, kinds.PODS, objects.pod, query={"fieldSelector": f"spec.nodeName={node}"})

@@ -84,7 +84,7 @@ async def _evidence(api: port.Api, now: float) -> Evidence:
 
     async def read(resource: kinds.ResourceType, decode: Any) -> store.Table[Any]:  # noqa: ANN401  # any decoder
         table: store.Table[Any] = store.Table()
-        listed, version = await listing.read_at(api, resource, decode)
+        listed, version = await listing.read_readable(api, resource, decode)
         table.replace(listed, version)
         return table
 

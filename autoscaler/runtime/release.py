@@ -156,7 +156,7 @@ async def _name_suspended(api: port.Api, say: Say) -> list[str]:
     for kind in jobs.KINDS:
         try:
             query = {"labelSelector": keys.QUEUE_NAME}
-            listed = await listing.read(api, kind.resource, kind.decode, query=query)
+            listed, _ = await listing.read_readable(api, kind.resource, kind.decode, query=query)
         except port.KubeError as error:
             failures.append(f"{kind.resource.plural} could not be listed: {error}")
             continue

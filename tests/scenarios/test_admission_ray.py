@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from autoscaler.admission.jobs.ray_cluster import RAY_CLUSTERS
-from autoscaler.api import keys
+from autoscaler.api import keys, names
 from autoscaler.kube import kinds, port
+from autoscaler.runtime import release
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import NAMESPACE, Body, World, runtime
@@ -220,6 +221,35 @@ async def test_a_job_and_a_ray_cluster_of_one_name_are_tried_again_each_for_itse
         await asyncio.sleep(10)
         assert not world.is_suspended("same")
         assert not world.job("same")["spec"]["suspend"]
+
+
+def _world_with_a_strange_ray_cluster() -> RayWorld:
+    world = RayWorld()
+    metadata = {"name": "strange", "namespace": NAMESPACE, "labels": {keys.QUEUE_NAME: "team"}}
+    named = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata}
+    world.cluster.create(RAY_CLUSTERS, {**named, "spec": {"enableInTreeAutoscaling": "perhaps"}})
+    return world
+
+
+@simulated
+async def test_a_ray_cluster_that_makes_no_sense_keeps_no_cluster_from_being_released() -> None:
+    world, said = _world_with_a_strange_ray_cluster(), list[str]()
+    now = world.cluster.server.clock.now()
+    assert await release.free(world.cluster.client("admin"), release.Scope(), said.append, now=now) == []
+    assert said[-1].endswith("objects freed, 0 failures")
+
+
+@pytest.mark.accept("S12", part="beside jobs that make no sense to us")
+@simulated
+async def test_a_ray_cluster_that_makes_no_sense_keeps_no_stack_from_leaving() -> None:
+    world = _world_with_a_strange_ray_cluster()
+    drain = {"name": names.DRAIN_OBJECT, "namespace": NAMESPACE, "annotations": {keys.CONFIRM_LEAVING: "true"}}
+    world.cluster.create(kinds.CONFIG_MAPS, {"metadata": drain})
+    async with runtime(world):
+        await asyncio.sleep(20)
+        world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
+        await asyncio.sleep(60)
+    assert names.DRAIN_OBJECT not in {each["metadata"]["name"] for each in world.all(kinds.CONFIG_MAPS)}
 
 
 def _cpu(workload: Body) -> str:

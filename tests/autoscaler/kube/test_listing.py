@@ -1,5 +1,6 @@
 """Reading all objects of a kind: every page, and nothing where the kind is not served."""
 
+import msgspec
 import pytest
 
 from autoscaler.api import resources
@@ -30,3 +31,20 @@ async def test_a_kind_that_is_not_served_has_no_objects() -> None:
     cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=0.005)
     kind = kinds.custom(resources.InstancePool)
     assert await listing.read(cluster.client("a"), kind, objects.simple) == []
+
+
+@kube_cluster.simulated
+async def test_objects_that_cannot_be_read_are_passed_over_where_that_is_asked_for() -> None:
+    cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=0.005)
+    for name in ("m-0", "m-1"):
+        cluster.create(kinds.CONFIG_MAPS, kube_cluster.manifest(name))
+
+    def decode(raw: msgspec.Raw) -> objects.Simple:
+        found = objects.simple(raw)
+        if found.meta.key.name == "m-0":
+            raise msgspec.ValidationError("strange")
+        return found
+
+    found, version = await listing.read_readable(cluster.client("a"), kinds.CONFIG_MAPS, decode)
+    assert [each.meta.key.name for each in found if each.meta.key.name.startswith("m-")] == ["m-1"]
+    assert version > 0
