@@ -20,9 +20,11 @@ _NAMES: Final = 13
 
 async def of_workload(api: port.Api, key: objects.Key, *, now: float) -> list[str]:
     """Explain a Workload; NotFoundError if there is none."""
-    request = port.Request(method="GET", path=WORKLOADS.path(key.name, key.namespace))
-    found = workload.decode(port.required(await api.send(request)))
-    return list(written(explaining.of_workload(await _evidence(api, now), found)))
+    evidence = await _evidence(api, now)
+    found = evidence.tables.workloads.get(key)  # as it was when all else was read
+    if found is None:
+        raise port.NotFoundError(404, "NotFound", f"there is no Workload {key.namespace}/{key.name}")
+    return list(written(explaining.of_workload(evidence, found)))
 
 
 async def of_job(api: port.Api, key: objects.Key, *, now: float) -> list[str]:

@@ -1,14 +1,16 @@
 """`explain` on a live cluster, in virtual time: what a queued job, its Workload and its pods wait for."""
 
 import asyncio
+from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from autoscaler.kube import kinds, objects, port
 from autoscaler.runtime import explain
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
-from tests.scenarios.admission_world import LOCAL_QUEUES, NAMESPACE, World, runtime
+from tests.scenarios.admission_world import LOCAL_QUEUES, NAMESPACE, RUNTIME, WORKLOADS, World, runtime
 
 SOON = 20.0
 
@@ -86,6 +88,37 @@ async def test_a_job_behind_another_in_a_strict_queue_is_told_which() -> None:
     assert (told["reason"], told["message"]) == ("BehindAnother", f"waits behind default/{name} in ClusterQueue team")
 
 
+class Changing:
+    """A connection during whose first answer something changes."""
+
+    def __init__(self, api: port.Api, change: Callable[[], object]) -> None:
+        self.watch = api.watch
+        self._api = api
+        self._changes = [change]
+
+    async def send(self, request: port.Request) -> port.Response:
+        answer = await self._api.send(request)
+        while self._changes:
+            self._changes.pop()()
+        return answer
+
+
+@simulated
+async def test_a_workload_that_changes_while_it_is_explained_is_explained_as_it_is_then() -> None:
+    world = World()
+    world.add_queue("team", cpu=1)
+    async with runtime(world):
+        world.add_job("first", pods=2)
+        await asyncio.sleep(SOON)
+        workload = world.workload("first")["metadata"]["name"]
+    path, body = WORKLOADS.path(workload, NAMESPACE), msgspec.json.encode({"spec": {"priority": 10}})
+    request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH)
+    api = Changing(world.cluster.client(), lambda: port.required(world.cluster.server.handle(request, RUNTIME.user)))
+    now = virtual_time.clock().now()
+    lines = await explain.lines(api, "workload", objects.Key(NAMESPACE, workload), now=now)
+    assert "  position     1 of 1" in lines
+
+
 @simulated
 async def test_jobs_that_are_not_queued_are_explained_too() -> None:
     world = World()
@@ -100,6 +133,8 @@ async def test_jobs_that_are_not_queued_are_explained_too() -> None:
         assert not world.all(LOCAL_QUEUES)
         with pytest.raises(port.NotFoundError, match="there is no Job or RayCluster default/gone"):
             await explained(world, "job", "gone")
+        with pytest.raises(port.NotFoundError, match="there is no Workload default/gone"):
+            await explained(world, "workload", "gone")
         pod = {"metadata": {"name": "alone", "namespace": NAMESPACE}}
         gates = [{"name": "sluice.dev/admission"}]
         spec = {"containers": [{"name": "main", "image": "main:1"}], "schedulingGates": gates}
