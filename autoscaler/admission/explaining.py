@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from autoscaler import clock
-from autoscaler.admission import tally, why_waiting
+from autoscaler.admission import why_waiting
 from autoscaler.admission.jobs.port import Job
 from autoscaler.admission.quota import amounts, estimates, nomination, refusals, waiting
 from autoscaler.admission.quota.amounts import FlavorResource
@@ -74,7 +74,7 @@ def of_workload(evidence: Evidence, workload: Workload) -> Explanation:
     books = evidence.books
     owner = workload.meta.controller
     of = f", of {owner.kind} {owner.name}" if owner is not None else ""
-    queue = books.queues.get(_queue_name(evidence, workload) or "")
+    queue = books.queues.get(books.queue_of(workload) or "")
     return Explanation(
         title=f"Workload {_named(workload.meta.key)}{of}",
         facts=tuple(_facts(evidence, workload, queue)),
@@ -105,7 +105,7 @@ def _without_workload(job: Job) -> str:
 
 def _facts(evidence: Evidence, workload: Workload, queue: Queue | None) -> Iterator[tuple[str, str]]:
     books, now = evidence.books, evidence.now
-    yield "queue", _queues(evidence, workload, queue)
+    yield "queue", _queues(books, workload, queue)
     yield "state", _state(workload)
     if books.is_waiting(workload.meta.uid):
         yield from _line(books, workload, queue, now)
@@ -116,9 +116,9 @@ def _facts(evidence: Evidence, workload: Workload, queue: Queue | None) -> Itera
     yield from _claims(books, queue)
 
 
-def _queues(evidence: Evidence, workload: Workload, queue: Queue | None) -> str:
+def _queues(books: Books, workload: Workload, queue: Queue | None) -> str:
     if queue is None:
-        missing = _queue_name(evidence, workload)
+        missing = books.queue_of(workload)
         return f"LocalQueue {workload.queue}" + (f", ClusterQueue {missing} (missing)" if missing else " (missing)")
     strategy = "StrictFIFO" if queue.is_strict else "BestEffortFIFO"
     cohort = f", cohort {queue.cohort.cohort}" if queue.cohort.cohort else ""
@@ -227,14 +227,6 @@ def _rows(books: Books, queue: Queue) -> Iterator[Row]:
 
 
 # Words
-
-
-def _queue_name(evidence: Evidence, workload: Workload) -> str | None:
-    granted = (evidence.books.parent_of(workload) or workload).admission
-    if granted is not None:
-        return granted.cluster_queue
-    door = evidence.tables.local_queues.get(tally.door_of(workload))
-    return door.resource.spec.cluster_queue if door is not None else None
 
 
 def _flavors(flavors: Mapping[str, str]) -> str:

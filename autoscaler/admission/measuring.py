@@ -5,7 +5,7 @@ gone takes its numbers along. Gathering costs as much as there are queues and ow
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from autoscaler import clock
@@ -75,18 +75,11 @@ class Measuring:
         """Count the gated pods of jobs by the ClusterQueue that their Workload has quota of, or waits for."""
         found: Counter[str] = Counter()
         for uid, group in self._gated.as_dict().items():
-            for queue in self._queue_of(uid):
+            stored = self._jobs.workload(uid)
+            queue = self._books.queue_of(stored) if stored is not None else None
+            if queue is not None:
                 found[queue] += len(group)
         return found
-
-    def _queue_of(self, job_uid: str) -> Iterator[str]:
-        stored = self._jobs.workload(job_uid)
-        if stored is not None and stored.admission is not None:
-            yield stored.admission.cluster_queue
-        elif stored is not None:
-            queue = self._queues.leads_to(stored)
-            if queue is not None:
-                yield queue
 
     def _forget(self) -> None:
         """Forget what was counted of queues that are gone."""

@@ -13,7 +13,6 @@ from autoscaler.admission import pacing, queue_status, queue_users, tally, write
 from autoscaler.admission.queue_status import Numbers
 from autoscaler.admission.quota.books import Books, Tables
 from autoscaler.admission.tally import Kind, Place, Tally
-from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import keys, status
 from autoscaler.api.manifests import Manifest
@@ -123,11 +122,6 @@ class QueueReports:
         """Return since when the one waits for a ClusterQueue that has waited longest; None: nobody waits."""
         doors = (self._tally.get(tally.local_queue(key)) for key in self._doors.get(queue))
         return min((each.pending[0][0] for each in doors if each is not None and each.pending), default=None)
-
-    def leads_to(self, stored: Workload) -> str | None:
-        """Return the ClusterQueue that a Workload waits for; None: its LocalQueue does not exist."""
-        door = self._tables.local_queues.get(tally.door_of(stored))
-        return door.resource.spec.cluster_queue if door is not None else None
 
     def _at_door(self, key: objects.Key) -> Numbers:
         standing = self._tally.get(tally.local_queue(key))

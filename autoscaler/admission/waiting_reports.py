@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from autoscaler import clock
-from autoscaler.admission import pacing, tally, why_waiting, workload_status, writes
+from autoscaler.admission import pacing, why_waiting, workload_status, writes
 from autoscaler.admission.quota import estimates, waiting
 from autoscaler.admission.quota.books import Books, Tables
 from autoscaler.admission.quota.cycle import Refused
@@ -40,7 +40,6 @@ class WaitingReports:
     def __init__(self, time: clock.Clock, books: Books, tables: Tables) -> None:
         self._clock = time
         self._books = books
-        self._tables = tables
         self._looks: pacing.Pacer[str | None] = pacing.Pacer(time, LOOK_SECONDS)
         self._first: dict[str | None, frozenset[str]] = {}
         """The UIDs of those who were told a position, by queue."""
@@ -67,7 +66,7 @@ class WaitingReports:
     def note_refused(self, refused: Iterable[Refused]) -> None:
         """Note who was looked at and not admitted: there may be something else to say to all of the same shape."""
         for each in refused:
-            self._looks.note(self._queue_of(each.workload))
+            self._looks.note(self._books.queue_of(each.workload))
             found = why_waiting.class_of(self._books, each.workload)
             if found is not None:
                 self._note_reason(found, each.refusal.reason if why_waiting.needs_person(each.refusal) else "")
@@ -78,7 +77,7 @@ class WaitingReports:
         if stored is None:
             return
         self._told_at.pop(write.uid, None)
-        queue = self._queue_of(stored)
+        queue = self._books.queue_of(stored)
         if write.uid in self._first.get(queue, ()):
             self._looks.note(queue, at=at)
         else:
@@ -153,7 +152,7 @@ class WaitingReports:
         for uid in list(itertools.islice(self._rest, REST_PER_SECOND)):
             del self._rest[uid]
             stored = self._books.get(uid)
-            if stored is not None and uid not in self._first.get(self._queue_of(stored), ()):
+            if stored is not None and uid not in self._first.get(self._books.queue_of(stored), ()):
                 yield from self._tell_one_of_rest(stored)
 
     def _tell_one_of_rest(self, stored: Workload) -> Iterator[Write]:
@@ -204,7 +203,7 @@ class WaitingReports:
             return
         for each in (old, new):
             if each is not None:
-                self._looks.note(self._queue_of(each))
+                self._looks.note(self._books.queue_of(each))
         if new is not None and new.admission is None and not new.is_finished and not new.is_leaving:
             self._rest[new.meta.uid] = None
         elif old is not None:
@@ -215,14 +214,6 @@ class WaitingReports:
         if old is None or new is None or old.meta.generation != new.meta.generation or _gone(old) != _gone(new):
             for queue in self._books.waiting.queues():
                 self._looks.note(queue)
-
-    def _queue_of(self, stored: Workload) -> str | None:
-        parent = self._books.parent_of(stored)
-        granted = (parent or stored).admission
-        if granted is not None:
-            return granted.cluster_queue
-        door = self._tables.local_queues.get(tally.door_of(stored))
-        return door.resource.spec.cluster_queue if door is not None else None
 
     def _place_of(self, stored: Workload) -> Place:
         return waiting.place_of(stored, self._books.parent_of(stored))

@@ -88,6 +88,13 @@ class Books:
         """Return the Workload that this is a slice of; None: it is no slice, or its parent is gone."""
         return self.families.parent_of(workload)
 
+    def queue_of(self, workload: Workload) -> str | None:
+        """Return the ClusterQueue that one, or its parent, has quota of, or waits for; None: there is no LocalQueue."""
+        granted = (self.parent_of(workload) or workload).admission
+        if granted is not None:
+            return granted.cluster_queue
+        return self.config.leads_to(objects.Key(workload.meta.key.namespace, workload.queue))
+
     def workload(self, uid: str) -> Workload:
         """Return a Workload or slice that is known to be there."""
         return self.families.known(uid)
