@@ -55,18 +55,27 @@ def write(state: JobState, wanted: Draft, now: float) -> tuple[Write, ...]:
     if changed:
         changes["conditions"] = workload_status.with_conditions(workload, changed, now)
     if changes:
-        why = _why(changes, admission, wanted)
-        return (writes.patch_status(On.WORKLOAD, _step(changes), workload, changes, why),)
+        moved = _moved(admission, wanted)
+        why = f"granted: {', '.join(moved)}" if moved else f"changed: {', '.join(changes)}"
+        step = _step(changes, is_moved=bool(moved))
+        return (writes.patch_status(On.WORKLOAD, step, workload, changes, why),)
     return _spec(state, workload)
 
 
 def _shrunk(state: JobState, before: Draft) -> Draft:
-    """Lower what is granted to what the job wants, or to the pods that still run."""
+    """Lower what is granted to what the job wants, or to the pods that still run; forget pod sets that are gone."""
     lowered = {}
     for name, assigned in before.assignments.items():
         most = max(state.size(name), len(state.staying(name)))
         lowered[name] = assigned.with_count(min(assigned.count, most))
-    return replace(before, assignments=lowered)
+    kept = {name: each for name, each in lowered.items() if each.count or not _is_over(state, before, name)}
+    return replace(before, assignments=kept)
+
+
+def _is_over(state: JobState, before: Draft, pod_set: str) -> bool:
+    """Tell whether the job has a pod set no more, and nothing of it is on record: a Workload has room for a few."""
+    is_noted = bool(state.recorded(pod_set) or before.withdrawn.get(pod_set))
+    return state.wanted_pods(pod_set) is None and not is_noted
 
 
 def _folded(state: JobState, before: Draft) -> Draft:
@@ -138,19 +147,17 @@ def _spec(state: JobState, workload: Workload) -> tuple[Write, ...]:
     return (writes.patch(On.WORKLOAD, Step.SPEC, workload, body, "the job was resized"),)
 
 
-def _step(changes: Manifest) -> Step:
-    if "admission" in changes:
+def _step(changes: Manifest, *, is_moved: bool) -> Step:
+    if is_moved:
         return Step.FOLD if "foldedSlices" in changes else Step.SHRINK
-    return Step.RECORD if "opened" in changes or "withdrawn" in changes else Step.TELL
+    return Step.RECORD if {"admission", "opened", "withdrawn"} & changes.keys() else Step.TELL
 
 
-def _why(changes: Manifest, admission: Admission, wanted: Draft) -> str:
-    moved = [
-        f"{name} {admission.count(name)} → {each.count}"
-        for name, each in wanted.assignments.items()
-        if each.count != admission.count(name)
-    ]
-    return f"granted: {', '.join(moved)}" if moved else f"changed: {', '.join(changes)}"
+def _moved(admission: Admission, wanted: Draft) -> list[str]:
+    """Say of each pod set how many pods were granted and are now, where that differs."""
+    names = {**{each.name: None for each in admission.assignments}, **wanted.assignments}
+    changed = {name: (admission.count(name), wanted.granted(name)) for name in names}
+    return [f"{name} {before} → {after}" for name, (before, after) in changed.items() if before != after]
 
 
 def _some(by_pod_set: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.admission.jobs.ray_cluster import RAY_CLUSTERS
 from autoscaler.api import keys, names
+from autoscaler.api.resources.workloads import POD_SETS_MAX
 from autoscaler.kube import kinds, port
 from autoscaler.runtime import release
 from autoscaler.simulation import virtual_time
@@ -193,6 +194,30 @@ async def _changed_while_waiting(cpu: str, want: int) -> None:
         await asyncio.sleep(10)
         assert world.running("ray") == 1 + want
         assert not world.is_suspended()
+
+
+@simulated
+async def test_worker_groups_may_come_and_go_as_often_as_one_likes() -> None:
+    world = RayWorld()
+    world.add_queue(cpu=2)
+    async with runtime(world):
+        world.add_ray()
+        await asyncio.sleep(10)
+        world.make_pods("head", 1)
+        for number in range(POD_SETS_MAX + 1):
+            group = f"group-{number}"
+            world.scale(**{group: 1})
+            world.make_pods(group, 1)
+            await asyncio.sleep(10)
+            (worker,) = (
+                pod["metadata"]["name"] for pod in world.pods("ray") if f"-{group}-" in pod["metadata"]["name"]
+            )
+            assert (world.running("ray"), world.used()) == (2, 2)
+            world.scale()
+            world.delete(kinds.PODS, worker)
+            await asyncio.sleep(10)
+        granted = world.workload("ray")["status"]["admission"]["podSetAssignments"]
+        assert [(each["name"], each["count"]) for each in granted] == [("head", 1)]
 
 
 class Refusing:

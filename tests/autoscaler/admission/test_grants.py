@@ -74,7 +74,7 @@ def test_a_pod_set_that_the_job_has_no_more_leaves_the_spec_once_it_has_no_quota
         resize = {**builders.condition("ResizeRequested", reason="ScalingDown"), "message": message}
         workload = builders.workload(
             pod_sets=[builders.pod_set("main", 2), builders.pod_set("old", 1)],
-            granted={"main": 1, "old": old},
+            granted={"main": 1, **({"old": old} if old else {})},
             conditions=[builders.condition("PodsReady"), *([resize] if message else [])],
         )
         pods = [states.pod("p0"), *([states.pod("p1", set_name="old")] if old else [])]
@@ -85,6 +85,38 @@ def test_a_pod_set_that_the_job_has_no_more_leaves_the_spec_once_it_has_no_quota
     message = "old: 1 pods more than the job wants keep their quota while they run (1 run)"
     assert spec(1, message) == [("main", 1), ("old", 1)]
     assert spec(0, "") == [("main", 1)]
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "want"),
+    [
+        ({"main": 1}, {}, ["main"]),
+        ({"main": 1, "old": 0}, {}, ["main", "old"]),
+        ({"main": 1}, {"withdrawn": [{"name": "old", "uids": ["u-p1"]}]}, ["main", "old"]),
+        ({"main": 1}, {"opened": [{"name": "old", "uids": ["u-p1"]}]}, ["main", "old"]),
+    ],
+    ids=["it is gone", "the job still has it", "a pod is withdrawn", "a pod is on record"],
+)
+def test_what_was_granted_to_a_pod_set_is_forgotten_once_nothing_of_it_is_left(
+    size: dict[str, int], more: dict[str, Any], want: list[str]
+) -> None:
+    workload = builders.workload(
+        pod_sets=[builders.pod_set("main", 1), builders.pod_set("old", 1)],
+        granted={"main": 1, "old": 1},
+        conditions=[builders.condition("PodsReady")],
+        status=more,
+    )
+    pods = [states.pod("p0"), states.pod("p1", set_name="old", ends_in=10)]
+    state = states.state(states.job(size), workload, pods=pods)
+    (write,) = written(state)
+    assert (write.step, write.why) == (Step.SHRINK, "granted: old 1 → 0")
+    assert list(granted(write)) == want
+
+
+def test_nobody_is_told_that_a_pod_set_without_quota_is_forgotten() -> None:
+    workload = builders.workload(granted={"main": 1, "old": 0}, conditions=[builders.condition("PodsReady")])
+    (write,) = written(states.state(states.job(1), workload, pods=states.pods(1)))
+    assert (write.step, list(granted(write))) == (Step.RECORD, ["main"])
 
 
 def test_the_spec_follows_the_template_of_a_pod_set_without_quota() -> None:
