@@ -1,7 +1,7 @@
 """Count what admission does, and gather the numbers of queues when somebody asks for metrics.
 
-There are as many series as ClusterQueues, and of usage and quota as these name flavors and resources: a queue that is
-gone takes its numbers along. Gathering costs as much as there are queues and owners of gated pods.
+There are as many series as ClusterQueues, and of usage and quota as these name, or still use, flavors and resources: a
+queue that is gone takes its numbers along. Gathering costs as much as there are queues and owners of gated pods.
 """
 
 from collections import Counter
@@ -57,6 +57,7 @@ class Measuring:
     def _of(self, name: str, gated: Counter[str]) -> QueueNumbers:
         queue, numbers = self._books.queues[name], self._queues.numbers(name)
         since = self._queues.waits_since(name)
+        nominal = {key: quota.nominal for key, quota in queue.quotas.items()}
         return QueueNumbers(
             name=name,
             pending=numbers.pending,
@@ -64,8 +65,8 @@ class Measuring:
             oldest_pending_seconds=max(0.0, self._clock.now() - since) if since is not None else 0.0,
             gated_pods=gated[name],
             quotas=tuple(
-                Quota(key.flavor, key.resource, quota.nominal, numbers.usage.get(key, 0))
-                for key, quota in queue.quotas.items()
+                Quota(key.flavor, key.resource, nominal.get(key, 0), numbers.usage.get(key, 0))
+                for key in {**nominal, **numbers.usage}
             ),
             admissions=self._admissions[name],
             evictions=self._evictions.get(name, {}),

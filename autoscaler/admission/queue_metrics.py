@@ -33,7 +33,7 @@ class QueueNumbers:
     gated_pods: int = 0
     """Pods of this queue's jobs whose gate is not opened yet."""
     quotas: Sequence[Quota] = ()
-    """All that the queue has quota of, used or not."""
+    """All that the queue has quota of, used or not, and what is used beside that."""
     admissions: int = 0
     """Workloads and slices admitted since this process leads."""
     evictions: Mapping[str, int] = field(default_factory=dict)

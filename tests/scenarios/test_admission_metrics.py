@@ -37,6 +37,22 @@ async def test_metrics_say_how_queues_stand_and_go_with_them() -> None:
         assert not [labels for _, labels in _shown(replica.metrics.render()) if ("cluster_queue", "idle") in labels]
 
 
+@simulated
+async def test_what_is_used_of_a_flavor_that_a_queue_has_no_more_is_shown_too() -> None:
+    world = World(is_audited=False)  # usage is above quota
+    world.add_queue("team", cpu=2)
+    world.add_flavor("spot")
+    async with runtime(world) as replica:
+        world.add_job("first", pods=2)
+        await asyncio.sleep(20)
+        world.set_quota("team", spot=3)
+        await asyncio.sleep(20)
+        shown = _shown(replica.metrics.render())
+    cpu = {"cluster_queue": "team", "resource": "cpu"}
+    places = [frozenset({**cpu, "flavor": flavor}.items()) for flavor in ("standard", "spot")]
+    assert [(shown["usage", each], shown["quota", each]) for each in places] == [(2, 0), (0, 3)]
+
+
 def _shown(text: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     families = parser.text_string_to_metric_families(text.decode())
     return {
