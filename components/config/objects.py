@@ -51,7 +51,7 @@ class Objects(Section):
     cluster_queues: Annotated[dict[DnsName, ClusterQueueSpec], Field(max_length=1000)] = {}
     """Quota for jobs."""
     local_queues: Annotated[dict[DnsLabel, dict[DnsName, LocalQueueSpec]], Field(max_length=1000)] = {}
-    """Each namespace's doors to the cluster queues, by namespace and name."""
+    """Which ClusterQueue the jobs of a namespace use: LocalQueues, by namespace and name."""
     worker_pools: Annotated[dict[DnsLabel, dict[DnsName, WorkerPoolSpec]], Field(max_length=1000)] = {}
     """Worker pools, by namespace and name."""
     machines: Annotated[dict[DnsLabel, MachineSpec], Field(max_length=64)] = {}

@@ -258,7 +258,7 @@ class LocalQueueStatus(Model):
 
 
 class LocalQueue(Resource):
-    """A namespace's door to a ClusterQueue. Jobs name it in their label sluice.dev/queue-name."""
+    """Which ClusterQueue jobs of its namespace use. They name it in their label sluice.dev/queue-name."""
 
     definition: ClassVar[Definition] = Definition(
         plural="localqueues",
