@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.admission import decide, executor, known, leaving, lifecycle, messages, reporting, takeover
+from autoscaler.admission import decide, doubts, executor, known, leaving, lifecycle, messages, reporting, takeover
 from autoscaler.admission.job_state import Memory, Policy, Stage
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books, cycle
@@ -21,7 +21,7 @@ from autoscaler.admission.workload import WORKLOADS, decode
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import resources
 from autoscaler.control import plans
-from autoscaler.kube import kinds, objects, store, writer
+from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
 ROUNDS: Final = 100
@@ -58,6 +58,7 @@ class Controller:
         self._known = known.Known(tables, self._kinds.values())
         self._books = books.Books(tables.of_quota)
         self._tables = tables
+        self._doubts = doubts.Doubts(context.clock, tables.workloads)
         self._executor = executor.Executor(
             context,
             {
@@ -71,8 +72,9 @@ class Controller:
                 name: (each, writer.Target(resource=each.resource, decode=each.decode, table=tables.jobs[name]))
                 for name, each in self._kinds.items()
             },
+            self._doubts,
         )
-        self._takeover = takeover.Takeover(context, tables)
+        self._takeover = takeover.Takeover(context, tables, self._doubts)
         self._reporter = reporting.Reporter(context, tables, self._books, self._known, self._kinds)
         self._farewell = leaving.Farewell(context, self._kinds.values(), tables.pods)
         self._running: set[str] = set()
@@ -117,7 +119,7 @@ class Controller:
             for uid in uids:  # what was not done is decided again
                 self._known.note(uid)
             raise
-        for write in (*outcomes.put_off, *(write for write, _ in outcomes.refused)):
+        for write in outcomes.failed:
             self._set_alarm(owners[_object(write)], self._again_at(write))
         for write in outcomes.done:
             self._tell(owners[_object(write)], write)
@@ -150,8 +152,9 @@ class Controller:
 
     async def _admit(self) -> float | None:
         """Admit what fits now, unless the sum is not known; return when time alone changes that."""
-        if self._takeover.unsure_until is not None:
-            return self._takeover.unsure_until
+        unsettled = await self._settle()
+        if unsettled is not None:
+            return unsettled
         plan = cycle.decide(self._books, now=self._context.clock.now(), most=ADMITTED_AT_ONCE)
         self._reporter.note_plan(plan)
         outcomes = await self._carry_out("quota", [write for write in plan.writes if self._is_current(write)])
@@ -159,12 +162,19 @@ class Controller:
             stored = self._tables.workloads.get(write.key)
             if stored is not None and not stored.is_slice:
                 self._tell(stored.job_uid, write)
-        for _, error in outcomes.refused:
-            self._takeover.doubt(error)
-        refused = (*outcomes.put_off, *(write for write, _ in outcomes.refused))
-        return clock.earliest(
-            (plan.wake_at, self._takeover.unsure_until, *(self._again_at(write) for write in refused))
-        )
+        return clock.earliest((plan.wake_at, await self._settle(), *map(self._again_at, outcomes.failed)))
+
+    async def _settle(self) -> float | None:
+        """See to it that writes without an answer succeed no more, or are seen; return when to go on; None: now."""
+        fences = self._doubts.fences()
+        if not fences:
+            return None
+        outcomes = await self._carry_out("unanswered writes", fences)
+        outdated = (port.ConflictError, port.NotFoundError)
+        await self._takeover.look_at(write for write, error in outcomes.refused if isinstance(error, outdated))
+        if not self._doubts.fences():
+            return None
+        return clock.earliest((self._doubts.until, *map(self._again_at, outcomes.failed)))
 
     def _is_current(self, write: Write) -> bool:
         """Tell whether what is admitted is what its job wants now; if not, the Workload is brought up to date first."""

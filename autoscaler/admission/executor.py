@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from autoscaler import backoff, control
+from autoscaler.admission import doubts
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.writes import On, Step, Verb, Write
 from autoscaler.kube import objects, port, writer
@@ -59,6 +60,11 @@ class Outcomes:
     put_off: list[Write] = field(default_factory=list)
     """Not tried: it is too soon after a refusal."""
 
+    @property
+    def failed(self) -> list[Write]:
+        """Those that were refused or put off."""
+        return [*self.put_off, *(write for write, _ in self.refused)]
+
 
 class Executor:
     """Writes to Workloads, jobs and pods."""
@@ -68,6 +74,7 @@ class Executor:
         context: control.ControllerContext,
         targets: Mapping[On, writer.Target[Any]],
         kinds: Mapping[str, tuple[jobs.ResizableJob, writer.Target[Any]]],
+        unanswered: doubts.Doubts,
     ) -> None:
         self.refused_for_good: dict[str, None] = {}
         """UIDs of pods whose gate will not open."""
@@ -76,6 +83,7 @@ class Executor:
         self._context = context
         self._targets = targets
         self._kinds = kinds
+        self._doubts = unanswered
         self._retries: dict[_Place, backoff.Retry] = {}
         self._sorts: dict[Sort, backoff.Retry] = {}
         self._fenced: writer.FencedError | None = None
@@ -124,7 +132,8 @@ class Executor:
     async def _one(self, write: Write, outcomes: Outcomes, tally: "_Tally") -> None:
         place, began = _place(write), self._context.clock.monotonic()
         try:
-            await self._send(write)
+            with self._doubts.unless_answered(write):
+                await self._send(write)
         except port.KubeError as error:
             tally.refused()
             outcomes.refused.append((write, error))

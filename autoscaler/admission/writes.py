@@ -48,6 +48,7 @@ class Step(StrEnum):
     ADMIT = "admit"
     CLAIM = "claim"
     EVICT = "evict"
+    FENCE = "fence"
     RELEASE = "release"
     HOLD = "hold"
     TELL = "tell"

@@ -6,10 +6,10 @@ from typing import Any, cast
 import pytest
 
 from autoscaler import control
-from autoscaler.admission import executor
+from autoscaler.admission import doubts, executor
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.writes import On, Step, Verb, Write
-from autoscaler.kube import objects, port, writer
+from autoscaler.kube import objects, port, store, writer
 from tests.autoscaler.admission.manual_clock import ManualClock
 
 
@@ -54,7 +54,8 @@ class Bench:
         context = cast("control.ControllerContext", _Context(self.clock, self.writes))
         kind = BatchJob()
         targets = cast("Any", dict.fromkeys(On))
-        self.executor = executor.Executor(context, targets, {"Job": (kind, cast("Any", None))})
+        self.doubts = doubts.Doubts(self.clock, store.Table())
+        self.executor = executor.Executor(context, targets, {"Job": (kind, cast("Any", None))}, self.doubts)
 
     def carry_out(self, *writes: Write) -> executor.Outcomes:
         return asyncio.run(self.executor.carry_out(writes))

@@ -1,12 +1,14 @@
 """A new leader reads what an earlier one wrote, once."""
 
+import asyncio
+import contextlib
 from typing import Any, cast
 
 import msgspec
 import pytest
 
 from autoscaler import control
-from autoscaler.admission import known, takeover, workload
+from autoscaler.admission import doubts, known, takeover, workload, writes
 from autoscaler.kube import kinds, objects, port, store
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
@@ -25,9 +27,9 @@ class Bench:
         self.cluster.create(kinds.PODS, {"metadata": {"name": "pod", "namespace": "default"}, "spec": spec})
         self.led_until: float | None = None
         self.tables = _Tables()
-        self.takeover = takeover.Takeover(
-            cast("control.ControllerContext", _Context(self)), cast("known.Tables", self.tables)
-        )
+        self.doubts = doubts.Doubts(virtual_time.clock(), self.tables.workloads)
+        context = cast("control.ControllerContext", _Context(self))
+        self.takeover = takeover.Takeover(context, cast("known.Tables", self.tables), self.doubts)
 
     def names(self) -> list[str]:
         return [each.meta.key.name for table in (self.tables.workloads, self.tables.pods) for each in table]
@@ -85,3 +87,51 @@ async def test_a_look_that_failed_is_taken_again() -> None:
         await bench.takeover.catch_up()
     await bench.takeover.catch_up()
     assert bench.names() == ["job-sample", "pod"]
+
+
+def _written(uid: str) -> writes.Write:
+    key = objects.Key("default", "job-sample")
+    return writes.Write(
+        step=writes.Step.ADMIT, on=writes.On.WORKLOAD, verb=writes.Verb.PATCH, key=key, uid=uid, body={}, why=""
+    )
+
+
+@simulated
+async def test_a_single_workload_is_read_as_it_is_now() -> None:
+    bench = Bench()
+    await bench.takeover.look_at([_written("any")])
+    assert bench.names() == ["job-sample"]
+
+
+@simulated
+async def test_a_single_workload_that_is_gone_is_forgotten() -> None:
+    bench = Bench()
+    await bench.takeover.look_at([_written("any")])
+    (there,) = bench.tables.workloads
+    bench.cluster.faults.add(faults.Answer(code=404), faults.Matching(method="GET"), times=1)
+    await bench.takeover.look_at([_written(there.meta.uid)])
+    assert bench.names() == []
+
+
+@simulated
+async def test_a_single_workload_that_cannot_be_read_stays_as_it_is_known() -> None:
+    bench = Bench()
+    bench.cluster.faults.add(faults.Answer(code=500), faults.Matching(method="GET"), times=1)
+    await bench.takeover.look_at([_written("any"), _written("any")])
+    assert bench.names() == ["job-sample"]
+
+
+@simulated
+async def test_what_is_in_doubt_and_overdue_lets_everything_be_read_anew_once() -> None:
+    bench = Bench()
+    await bench.takeover.look_at([_written("any")])
+    (there,) = bench.tables.workloads
+    admitted = writes.patch_status(writes.On.WORKLOAD, writes.Step.ADMIT, there, {}, "")
+    with contextlib.suppress(port.UnreachableError), bench.doubts.unless_answered(admitted):
+        raise port.UnreachableError("the connection broke")
+    await bench.takeover.catch_up()
+    assert bench.names() == ["job-sample"]
+    await asyncio.sleep(doubts.UNSURE_SECONDS)
+    await bench.takeover.catch_up()
+    assert bench.names() == ["job-sample", "pod"]
+    assert bench.doubts.fences() == []
