@@ -38,6 +38,14 @@ class Sent(NamedTuple):
     """Whether it was decided on the sum of many objects."""
 
 
+class Doubt(NamedTuple):
+    """A write that was not answered, as the runtime remembers it."""
+
+    sent: Sent
+    moved: bool = False
+    """Whether the runtime has seen another version of the object since."""
+
+
 class State(NamedTuple):
     """One state."""
 
@@ -45,6 +53,8 @@ class State(NamedTuple):
     """By UID."""
     held: Sent | None = None
     """A write that was sent and never answered: it may take effect later, or never."""
+    doubt: Doubt | None = None
+    """What the runtime remembers of such a write, until it is settled."""
     touched: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
     """What the runtime remembers of pods; see job_state.Memory."""
@@ -67,11 +77,16 @@ class State(NamedTuple):
         held = self.held
         if held is not None and held.uid == uid and held.verb is not Verb.CREATE and (held.exact or server == GONE):
             held = None
-        return self._with(Entry(uid, server, cache, seen or (server == GONE and cache == GONE)))._replace(held=held)
+        changed = self._with(Entry(uid, server, cache, seen or (server == GONE and cache == GONE)))._replace(held=held)
+        return changed._moved(uid) if seen else changed
 
     def synced(self, entry: Entry) -> "State":
         """Let the runtime see the current version of an object."""
-        return self._with(Entry(entry.uid, entry.server, entry.server, True))
+        return self._with(Entry(entry.uid, entry.server, entry.server, True))._moved(entry.uid)
+
+    def _moved(self, uid: str) -> "State":
+        doubt = self.doubt
+        return self if doubt is None or doubt.sent.uid != uid else self._replace(doubt=doubt._replace(moved=True))
 
     def _with(self, entry: Entry) -> "State":
         others = [each for each in self.entries if each.uid != entry.uid]

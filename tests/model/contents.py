@@ -227,6 +227,9 @@ def _normal(manifest: Manifest) -> Manifest:
     """Leave out what only tells something, and give every object the same version and age."""
     same = {"resourceVersion": VERSION, "creationTimestamp": clock.to_rfc3339(NOW - 100)}
     normal = {**manifest, "metadata": manifest["metadata"] | same}
+    notes = normal["metadata"].get("annotations", {})
+    if keys.FENCED in notes:
+        normal["metadata"]["annotations"] = {key: notes[key] for key in notes if key != keys.FENCED}
     status = dict(normal.get("status", {}))
     if "conditions" in status and normal["kind"] == "Workload":
         told = [each for each in status["conditions"] if each["status"] == "True" and each["type"] in _KEPT_CONDITIONS]

@@ -1,4 +1,4 @@
-"""Rules 4 to 9 of admission, each broken in one clause: the exploration must find something wrong with every one.
+"""Rules 4 to 9 and 12 of admission, each broken in one clause: the exploration must find something wrong each time.
 
 A mutation is an edit of one function of the real code, for as long as an exploration takes. One that no longer fits the
 code is an error: whoever changes a clause sees to it that losing it is still found.
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from autoscaler.admission import decide, grants, job_state, lifecycle, slices, ungating
+from autoscaler.admission import decide, doubts, grants, job_state, lifecycle, slices, ungating
 from autoscaler.admission.quota import books, preemption, strays, trial, usage
 from tests.model import explorer, scenarios
 
@@ -70,6 +70,7 @@ def is_found(mutation: Mutation) -> bool:
     return result.violation is not None or not result.is_whole
 
 
+NEW: Final = "two jobs are new"
 GROWS: Final = "a job grows and shrinks"
 DISPLACES: Final = "a job displaces another"
 SLICE_DISPLACES: Final = "a slice displaces another job"
@@ -237,7 +238,7 @@ MUTATIONS: Final = (
         function="pods",
         old="for uid in uids if uid in gated]\n    for name, uids in workload.withdrawn",
         new="for uid in gated]\n    for name, uids in workload.withdrawn",
-        found_in="two jobs are new",
+        found_in=NEW,
     ),
     Mutation(
         rule=6,
@@ -428,5 +429,23 @@ MUTATIONS: Final = (
         old="for uid in uids if uid in there]",
         new="for uid in uids if False]",
         found_in=UNSTARTED,
+    ),
+    Mutation(
+        rule=12,
+        name="an admission that was not answered is forgotten",
+        owner=doubts.Doubts,
+        function="unless_answered",
+        old="if seconds is not None and write.step in _ON_SUMS:",
+        new="if False:",
+        found_in=NEW,
+    ),
+    Mutation(
+        rule=12,
+        name="admission goes on without a fence",
+        owner=doubts.Doubts,
+        function="fences",
+        old="return [_fence(each) for each in there if each is not None]",
+        new="return []",
+        found_in=NEW,
     ),
 )

@@ -4,19 +4,21 @@ Every decision sees the tables that the real runtime would build from these obje
 the same books of quota.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 
+from autoscaler import clock
 from autoscaler.admission import decide as job_decisions
-from autoscaler.admission import known, priorities, workload
+from autoscaler.admission import doubts, known, priorities, workload, writes
 from autoscaler.admission.job_state import Memory, Policy
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Job
 from autoscaler.admission.quota import books, cycle
-from autoscaler.admission.writes import Step, Verb, Write
-from autoscaler.kube import objects, store
+from autoscaler.admission.writes import On, Step, Verb, Write
+from autoscaler.kube import objects, port, store
 from tests.autoscaler.admission import builders
 from tests.model import contents
 from tests.model.cluster import Sent, State
@@ -42,13 +44,14 @@ class Runtime:
         self._seconds = seconds
         self._jobs: dict[Any, tuple[Sent, ...]] = {}
         self._plans: dict[Any, tuple[Sent, ...]] = {}
+        self._fences: dict[Any, tuple[Sent, ...]] = {}
         self.kept: Kept | None = None
         """Books to decide about quota on, which follow each change; None: they are read anew each time."""
 
     def writes(self, state: State) -> list[Sent]:
         """Return every write that some decision on the runtime's view of the cluster asks for.
 
-        Quota is decided only when all writes of the last such decision were answered: its contract with its caller.
+        Quota is decided only when all writes of the last such decision were answered or settled.
         """
         seen = [each.cache for each in state.entries if each.cache != GONE]
         by_job: dict[str, list[int]] = {}
@@ -57,9 +60,20 @@ class Runtime:
             if job is not None:
                 by_job.setdefault(job, []).append(number)
         planned = [write for job, numbers in by_job.items() for write in self._of_job(job, tuple(numbers), state)]
-        if state.held is None or not state.held.by_quota:
-            planned += self._of_quota(seen, state)
-        return planned
+        return planned + list(self.fences(state) or self._of_quota(seen, state))
+
+    def fences(self, state: State) -> tuple[Sent, ...]:
+        """Return the writes that settle one that was not answered; none: nothing is in doubt."""
+        doubt = state.doubt
+        entry = state.get(doubt.sent.uid) if doubt is not None else None
+        if doubt is None or entry is None or entry.cache == GONE:
+            return ()
+        key = (doubt.sent.step, entry.cache, doubt.moved)
+        found = self._fences.get(key)
+        if found is None:
+            stored = self._contents[entry.cache].decoded
+            found = self._fences[key] = tuple(_fences(stored, doubt.sent.step, moved=doubt.moved))
+        return found
 
     def _of_job(self, uid: str, numbers: tuple[int, ...], state: State) -> tuple[Sent, ...]:
         touched = frozenset(each for each in state.touched if each.startswith(f"{uid}."))
@@ -143,6 +157,22 @@ class Runtime:
             found_in: dict[type, Any] = {Job: tables.jobs["Job"], workload.Workload: tables.workloads}
             found_in.get(type(each), tables.pods).seen(each)
         return found
+
+
+def _fences(stored: Any, step: Step, *, moved: bool) -> Iterable[Sent]:
+    """Doubt a write that was sent to a version of an object, and look at that version of it, or at a later one."""
+    if not isinstance(stored, workload.Workload):
+        return
+    table: store.Table[workload.Workload] = store.Table()
+    table.seen(stored)
+    found = doubts.Doubts(clock.SystemClock(), table)
+    sent = writes.patch_status(On.WORKLOAD, step, stored, {}, "")
+    with contextlib.suppress(port.UnreachableError), found.unless_answered(sent):
+        raise port.UnreachableError
+    if moved:
+        meta = msgspec.structs.replace(stored.meta, resource_version=stored.meta.resource_version + 1)
+        table.seen(msgspec.structs.replace(stored, meta=meta))
+    yield from (_sent(each, by_quota=False) for each in found.fences())
 
 
 def _sent(write: Write, *, by_quota: bool) -> Sent:

@@ -20,6 +20,15 @@ def _resize(job: str, *sizes: int) -> Resize:
 SMALL: Final = (
     Scenario(name="two jobs are new", quota=2, jobs=_FULL, lagging=2, lost=1, crashes=1),
     Scenario(
+        name="an admission and its fence are not answered",
+        quota=2,
+        jobs=_FULL,
+        lagging=2,
+        lost=2,
+        crashes=1,
+        lost_steps=frozenset({Step.ADMIT, Step.CLAIM, Step.EVICT}),
+    ),
+    Scenario(
         name="a job grows and shrinks",
         quota=2,
         jobs=_ONE,

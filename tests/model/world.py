@@ -11,7 +11,7 @@ from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from tests.autoscaler.admission import builders
 from tests.model import contents, scenario
-from tests.model.cluster import Entry, Sent, State
+from tests.model.cluster import Doubt, Entry, Sent, State
 from tests.model.contents import GONE, Contents, JobFacts, PodFacts, WorkloadFacts
 from tests.model.runtime import Runtime
 from tests.model.scenario import Scenario
@@ -76,7 +76,12 @@ class World:
 
     def moves(self, state: State) -> Iterator[tuple[Move, State]]:
         """Return every move that is possible now, and where it leads."""
+        for move, after in self._moves(state):
+            yield move, after if self.runtime.fences(after) else after._replace(doubt=None)
+
+    def _moves(self, state: State) -> Iterator[tuple[Move, State]]:
         yield from self._runtime(state)
+        yield from self._unsettled(state)
         yield from self._held(state)
         yield from self._watch(state)
         yield from self._job_controller(state)
@@ -125,12 +130,29 @@ class World:
     def _runtime(self, state: State) -> Iterator[tuple[Move, State]]:
         for sent, after in self.wanted(state):
             yield Move(Cause.SYSTEM, _told(sent), sent), after
-            may_be_lost = state.budget[_LOST] and state.held is None and sent.step in self.scenario.lost_steps
-            if may_be_lost:
+            if self._may_be_lost(state, sent):
                 text = f"{_told(sent)}, and is not answered: it is still under way"
-                yield Move(Cause.FAULT, text), _remembered(_spent(state, _LOST)._replace(held=sent), sent)
+                lost = _spent(state, _LOST)._replace(held=sent, doubt=Doubt(sent))
+                yield Move(Cause.FAULT, text), _remembered(lost, sent)
             if sent.step is Step.OPEN:
                 yield from self._refused(state, sent)
+
+    def _may_be_lost(self, state: State, sent: Sent) -> bool:
+        is_known = state.held is None and state.doubt is None
+        return bool(state.budget[_LOST]) and is_known and sent.step in self.scenario.lost_steps
+
+    def _unsettled(self, state: State) -> Iterator[tuple[Move, State]]:
+        """Let a fence be refused, be not answered, or let the time of what is in doubt end."""
+        for fence in self.runtime.fences(state):
+            entry = state.get(fence.uid)
+            if entry is not None and not entry.current:
+                yield Move(Cause.SYSTEM, f"{_told(fence)}, is refused, and reads it"), _forgetful(state.synced(entry))
+            elif entry is not None and state.budget[_LOST]:
+                after = self._by_others(_spent(state, _LOST), entry.uid, entry.server)
+                yield Move(Cause.FAULT, f"{_told(fence)}, which takes effect and is not answered"), after
+            if state.held is None:
+                text = "the time of the unanswered write is over, and everything is read anew"
+                yield Move(Cause.SYSTEM, text), _read_anew(state)._replace(doubt=None)
 
     def _refused(self, state: State, sent: Sent) -> Iterator[tuple[Move, State]]:
         for index, (each, _) in enumerate(self.scenario.happenings, _FIRST):
@@ -145,7 +167,7 @@ class World:
             return
         free = state._replace(held=None)
         yield Move(Cause.SYSTEM, f"the unanswered write is lost: {_told(sent)}"), free
-        after = self._applied(free, sent, seen=sent.by_quota)
+        after = self._applied(free, sent, seen=False)
         if after is not None:
             yield Move(Cause.SYSTEM, f"the unanswered write takes effect: {_told(sent)}", sent, late=True), after
 
@@ -157,7 +179,7 @@ class World:
         if entry is None or entry.server == GONE:
             return None
         result = self._result(entry.server, sent)
-        if result == entry.server and sent.step is not Step.TOUCH:
+        if result == entry.server and sent.step not in {Step.TOUCH, Step.FENCE}:
             return None
         if seen:
             return _forgetful(_remembered(state.changed(sent.uid, result, seen=True), sent, is_done=True))
@@ -262,8 +284,7 @@ class World:
         """Begin anew: a new leader has seen everything, and remembers nothing; quota's writes have ended by then."""
         if not state.budget[_CRASHES] or (state.held is not None and state.held.by_quota):
             return
-        entries = tuple(Entry(each.uid, each.server, each.server, True) for each in state.entries if each.server)
-        anew = _spent(state, _CRASHES)._replace(entries=entries, touched=frozenset(), refused=frozenset())
+        anew = _read_anew(_spent(state, _CRASHES))._replace(doubt=None, touched=frozenset(), refused=frozenset())
         yield Move(Cause.FAULT, "the runtime crashes, and another takes over"), anew
 
     # People
@@ -372,6 +393,11 @@ def _configuration(chosen: Scenario) -> tuple[Any, ...]:
 
 def _told(sent: Sent) -> str:
     return f"the runtime: {sent.step} ({sent.verb} {sent.on} {sent.uid}: {sent.why})"
+
+
+def _read_anew(state: State) -> State:
+    entries = tuple(Entry(each.uid, each.server, each.server, True) for each in state.entries if each.server != GONE)
+    return state._replace(entries=entries)
 
 
 def _spent(state: State, index: int) -> State:
