@@ -115,15 +115,11 @@ def _may_displace(seen: Seen, one: WorkloadFacts, victim: WorkloadFacts, queues:
 
 
 def _in_vain(seen: Seen, one: WorkloadFacts, queues: Queues) -> bool:
-    """Tell whether what one claims would be too much even without all whom it may displace and all who leave.
-
-    It cannot be told while pods outlive their job: what its Workload is about to give back, they use on.
-    """
-    if any(each.is_open and each.owner is None for each in seen.pods.values()):
-        return False
+    """Tell whether what one claims would be too much even without all whom it may displace and all who leave."""
     used = seen.used()
     for each in seen.parents.values():
-        if each.cell is not None and (each.evicted or each.leaving or _may_displace(seen, one, each, queues)):
+        goes = each.evicted or each.leaving or _may_displace(seen, one, each, queues)
+        if each.cell is not None and goes and not seen.is_outlived(each):
             used[each.cell] -= seen.use_of(each)
     return one.claimed is not None and _room(used, one.claimed, queues) < (one.claim or 0)
 

@@ -53,6 +53,11 @@ class Seen:
             if each.granted is not None and each.uid not in parent.folded
         )
 
+    def is_outlived(self, parent: WorkloadFacts) -> bool:
+        """Tell whether pods run on when a Workload's job is gone: it keeps its quota until they end."""
+        every = [each for each in self.pods.values() if each.stamped == parent.job and each.owner != parent.job]
+        return any(each.is_open and not each.leaving for each in every)
+
     def strays(self) -> int:
         """Return how many open pods count by themselves: their job has no Workload that is admitted."""
         return len(self._strays())

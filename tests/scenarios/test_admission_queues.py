@@ -216,6 +216,27 @@ async def test_nobody_is_evicted_for_one_who_would_not_fit_all_the_same() -> Non
         assert (world.running("low"), world.running("modest"), world.suspended["even"]) == (0, 2, 0)
 
 
+@pytest.mark.accept("E10", part="nobody is evicted in vain beside pods that outlived their job")
+@simulated
+async def test_nobody_is_evicted_for_quota_that_pods_without_a_job_keep() -> None:
+    world = ranked()
+    world.add_queue(cpu=4, preemption=PREEMPTS)
+    async with runtime(world):
+        world.add_job("gone", pods=2, completions=None, priority="low")
+        world.add_job("low", pods=2, completions=None, priority="low")
+        await asyncio.sleep(10)
+        orphans = world.pods("gone")
+        world.delete(kinds.JOBS, "gone", policy="Orphan")
+        await asyncio.sleep(10)
+        world.add_job("high", pods=4, completions=None, priority="high")
+        await asyncio.sleep(60)
+        assert (world.running("low"), world.running("high"), world.suspended.total()) == (2, 0, 0)
+        for pod in orphans:
+            world.end(pod)
+        await asyncio.sleep(30)
+        assert (world.running("low"), world.running("high")) == (0, 4)
+
+
 @pytest.mark.accept("E10", part="no more are evicted than needed")
 @simulated
 async def test_as_few_as_needed_are_evicted() -> None:

@@ -46,7 +46,7 @@ class Books:
         """Usage and claims together."""
         self.waiting = Waiting()
         self.admitted = Admitted()
-        self._strays = Strays(self._use)
+        self._strays = Strays(self._use, lambda queue: self._note(queue, freed=False))
         self._used: dict[str, Use] = {}
         self._seats: dict[str, Seat] = {}
         self._claimants: set[str] = set()
@@ -103,6 +103,10 @@ class Books:
         """Return what a Workload and its slices use."""
         found = (self._used.get(each) for each in self.families.members(uid))
         return [use for use in found if use is not None]
+
+    def may_free(self, uid: str) -> bool:
+        """Tell whether a Workload gives its quota back when it is evicted or deleted: all its pods end with it."""
+        return not self._strays.has_orphans(self.workload(uid).job_uid)
 
     def claim_of(self, uid: str) -> Use | None:
         """Return what one who waits holds against all others; None: nothing."""

@@ -2,6 +2,7 @@
 
 Nobody is displaced unless the whole set suffices, and nobody who is not needed for it. Those who are leaving already
 count as free, for their quota comes back without anybody being displaced; pods without a Workload are never displaced.
+Neither is one whose pods run on without their job: its quota would not come back.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -137,13 +138,13 @@ class _Search:
 
 
 def _without_leaving(situation: Situation, workload: Workload, queue: Queue) -> Ledger:
-    """Copy the ledger as it will be when all who are leaving are gone; one's own claim is taken out too."""
+    """Copy the ledger as it will be when all who leave and can are gone; one's own claim is taken out too."""
     books, ledger = situation.books, situation.ledger.copy()
     claim = books.claim_of(workload.meta.uid)
     if claim is not None:
         ledger.add(claim.queue, claim.amounts, -1)
     leaving = {uid for member in books.config.members(queue.cohort) for uid in books.admitted.leaving(member.name)}
-    for uid in leaving.union(situation.evicting):
+    for uid in filter(books.may_free, leaving.union(situation.evicting)):
         for use in books.family_uses(uid):
             ledger.add(use.queue, use.amounts, -1)
     return ledger
@@ -170,10 +171,11 @@ def _lower(situation: Situation, workload: Workload, queue: str) -> Iterator[Sta
 
 
 def _strangers(situation: Situation, workload: Workload, queue: str) -> Iterator[Standing]:
-    """Return those who may be displaced: neither one's own family, nor those that are leaving already."""
+    """Return those who may be displaced: not one's own family, nor those that are leaving or free nothing."""
     books = situation.books
     for each in books.admitted.displaceable(queue):
-        if each.uid not in situation.evicting and books.workload(each.uid).job_uid != workload.job_uid:
+        is_own = books.workload(each.uid).job_uid == workload.job_uid
+        if each.uid not in situation.evicting and not is_own and books.may_free(each.uid):
             yield each
 
 

@@ -1,5 +1,6 @@
 """Pods whose gate we opened and whose job has no Workload with quota any more: they use quota until they are gone.
 
+Pods that their job does not own any more are not ended with it: a Workload keeps its quota for as long as they run.
 Pods are added up by job, so that a Workload that comes or goes costs the same however many pods its job has. They are
 counted, and nothing is done to them.
 """
@@ -12,6 +13,7 @@ from autoscaler.admission.quota import amounts, usage
 from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.usage import Use
 from autoscaler.admission.workload import Workload
+from autoscaler.api import keys
 from autoscaler.kube import objects
 
 
@@ -30,9 +32,15 @@ class _OfJob:
 class Strays:
     """The open pods of all jobs, of which those without an admitted Workload are counted."""
 
-    def __init__(self, count: Callable[[Use, int], None]) -> None:
-        """Call `count` with what strays use, and 1 where it is used now or -1 where it is no longer."""
+    def __init__(self, count: Callable[[Use, int], None], moved: Callable[[str], None]) -> None:
+        """Call `count` with what strays use, and 1 where it is used now or -1 where it is no longer.
+
+        Call `moved` with the queue in which a Workload may or may not be about to give its quota back now.
+        """
         self._count = count
+        self._moved = moved
+        self._orphans: Counter[str] = Counter()
+        """How many pods of each job run on whatever becomes of the job."""
         self._jobs: dict[str, _OfJob] = {}
         self._workloads: Counter[str] = Counter()
 
@@ -40,12 +48,19 @@ class Strays:
         """Take over one change of the table of pods."""
         before = usage.of_pod(old) if old is not None else None
         after = usage.of_pod(new) if new is not None else None
-        if before == after:
+        was_orphan, is_orphan = _is_orphan(old), _is_orphan(new)
+        if (before, was_orphan) == (after, is_orphan):
             return
         if after is not None:
             self._add(*after, 1)
+            self._add_orphan(*after, int(is_orphan))
         if before is not None:
             self._add(*before, -1)
+            self._add_orphan(*before, -int(was_orphan))
+
+    def has_orphans(self, job: str) -> bool:
+        """Tell whether pods of a job run on whatever becomes of it, so that its Workload keeps its quota."""
+        return job in self._orphans
 
     def workload_changed(self, old: Workload | None, new: Workload | None) -> None:
         """Take over one change of the table of Workloads."""
@@ -70,6 +85,13 @@ class Strays:
         if job not in self._workloads:
             self._count(use, times)
 
+    def _add_orphan(self, job: str, use: Use, times: int) -> None:
+        if times:
+            self._orphans[job] += times
+            if not self._orphans[job]:
+                del self._orphans[job]
+            self._moved(use.queue)
+
     def _count_all(self, job: str, times: int) -> None:
         found = self._jobs.get(job)
         for queue, total in found.queues.items() if found is not None else ():
@@ -81,3 +103,11 @@ def _counted_for(workload: Workload | None) -> str | None:
     if workload is None or workload.is_slice or workload.admission is None:
         return None
     return workload.job_uid
+
+
+def _is_orphan(pod: objects.Pod | None) -> bool:
+    """Tell whether the job for which a pod's gate was opened does not own it, and nobody deletes it."""
+    if pod is None or pod.meta.deleted_at is not None:
+        return False
+    owner = pod.meta.controller
+    return owner is None or owner.uid != pod.meta.annotations.get(keys.JOB_UID)

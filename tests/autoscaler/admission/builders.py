@@ -218,12 +218,20 @@ def pod(  # noqa: PLR0913  # each test sets what matters
     gated: bool = False,
     phase: str = "Running",
     deleted: bool = False,
+    owned: bool = True,
     rv: int = 1,
 ) -> objects.Pod:
     """A pod whose gate was opened, with what was stamped on it then."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": job_uid, "controller": True}
     notes = {keys.JOB_UID: job_uid, keys.CLUSTER_QUEUE: queue, keys.FLAVORS: flavors}
     manifest = {
-        "metadata": metadata(name, rv=rv, annotations=notes, **leaving(deleted=deleted)),
+        "metadata": metadata(
+            name,
+            rv=rv,
+            annotations=notes,
+            ownerReferences=[owner] if owned else [],
+            **leaving(deleted=deleted),
+        ),
         "spec": {
             "schedulingGates": [{"name": keys.ADMISSION_GATE}] if gated else [],
             "containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}],

@@ -242,6 +242,24 @@ def test_those_who_are_leaving_count_as_free(leaving: str) -> None:
     assert (play.step(), play.step()) == (["claim b"], ["evict low"])
 
 
+@pytest.mark.parametrize("how", [{"evicted": True}, {"deleted": True}, {"active": False}], ids=str)
+def test_who_is_leaving_frees_nothing_while_pods_that_nobody_owns_run_on(how: Manifest) -> None:
+    going, orphan = running("going", 5, **how), pod(job_uid="u-job-going", owned=False)
+    play = Play(one_queue(orphan), going, running("low", 5), workload_manifest("b", count=6, priority=1))
+    assert play.step() == []
+    play.cluster.tables.pods.seen(pod(job_uid="u-job-going", owned=False, deleted=True, rv=2))
+    assert (play.step(), play.step()) == (["claim b"], ["evict low"])
+
+
+def test_one_of_whose_pods_nobody_owns_one_is_not_displaced_until_that_has_ended() -> None:
+    orphan = pod(job_uid="u-job-low", owned=False)
+    play = Play(one_queue(orphan), running("low", 5), running("lower", 5, priority=-1))
+    play.cluster.put(workload_manifest("b", count=6, priority=1))
+    assert play.step() == []
+    play.cluster.tables.pods.seen(pod(job_uid="u-job-low", owned=False, phase="Succeeded", rv=2))
+    assert (play.step(), play.step()) == (["claim b"], ["evict lower", "evict low"])
+
+
 def test_a_slice_displaces_by_its_parents_priority_and_never_its_own_family() -> None:
     slices = slice_manifest("p", 0, count=2)
     parent = workload_manifest("p", count=4, granted=2, priority=1)
