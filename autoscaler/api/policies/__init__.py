@@ -20,6 +20,7 @@ from autoscaler.api.policies import (
     placement_gate,
     pod_stamps,
     pool_tolerations,
+    redis_cleanup,
     workloads,
     writers,
 )
@@ -43,6 +44,7 @@ POLICIES: tuple[Policy, ...] = (
     job_gates.RAY_CLUSTER,
     job_queue.JOB,
     job_queue.RAY_CLUSTER,
+    redis_cleanup.POLICY,
 )
 """Those that hold whoever the runtime is."""
 
