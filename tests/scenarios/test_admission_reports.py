@@ -309,6 +309,8 @@ async def test_a_job_that_is_left_alone_is_told_so() -> None:
     assert [each["message"] for each in world.events("job")["LeftAlone"]] == [
         "the job is not queued: it is managed by example.com/other"
     ]
+    spec = world.job()["spec"]
+    assert (spec["suspend"], "schedulingGates" in spec["template"]["spec"]) == (False, False)
 
 
 @simulated

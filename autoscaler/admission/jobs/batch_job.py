@@ -8,11 +8,10 @@ from autoscaler.admission.jobs import belonging, templates
 from autoscaler.admission.jobs.port import Finished, Job
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.policies import queued
 from autoscaler.kube import kinds, objects, wire
 
 POD_SET: Final = "main"
-JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
-"""The value of `managedBy` that means the same as none."""
 INDEXED: Final = "Indexed"
 _ENDS: Final = {"Complete": True, "Failed": False}
 """The conditions that end a Job, and whether it succeeded; FailureTarget and SuccessCriteriaMet come before, while pods
@@ -76,7 +75,7 @@ class _Spec(_Struct, frozen=True):
     completions: int | None = None
     completion_mode: str = ""
     suspend: bool = False
-    managed_by: str = JOB_CONTROLLER
+    managed_by: str = queued.JOB_CONTROLLER
     template: templates.Template = templates.Template()
 
 
@@ -125,4 +124,5 @@ def _finished(status: _Status) -> Finished | None:
 
 
 def _left_alone(meta: objects.Meta, spec: _Spec) -> str | None:
-    return f"managed by {spec.managed_by}" if spec.managed_by != JOB_CONTROLLER else belonging.run_by_another(meta)
+    is_usual = spec.managed_by == queued.JOB_CONTROLLER
+    return belonging.run_by_another(meta) if is_usual else f"managed by {spec.managed_by}"

@@ -17,6 +17,7 @@ from autoscaler.admission.jobs import belonging, templates
 from autoscaler.admission.jobs.port import Job, WantedPods
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.policies import queued
 from autoscaler.api.resources import types, workloads
 from autoscaler.kube import kinds, objects, wire
 
@@ -26,8 +27,6 @@ RAY_CLUSTERS: Final = kinds.ResourceType(
 HEAD: Final = "head"
 """The head's pod set, and the value of the label on its pod."""
 GROUPS_MAX: Final = workloads.POD_SETS_MAX - 1
-KUBERAY: Final = "ray.io/kuberay-operator"
-"""The value of `managedBy` that means the same as none."""
 _REPLICAS_MAX: Final = 2**31 - 1
 _AUTOSCALER: Final = wire.Resources(requests={"cpu": "500m", "memory": "512Mi"})
 """What the autoscaler beside the head requests where the cluster does not say."""
@@ -100,7 +99,7 @@ class _AutoscalerOptions(_Struct, frozen=True):
 
 class _Spec(_Struct, frozen=True):
     suspend: bool = False
-    managed_by: str = KUBERAY
+    managed_by: str = queued.KUBERAY
     enable_in_tree_autoscaling: bool = False
     autoscaler_options: _AutoscalerOptions = _AutoscalerOptions()
     head_group_spec: _Head = _Head()
@@ -150,7 +149,7 @@ def _size(group: _Group) -> int:
 
 
 def _left_alone(meta: objects.Meta, spec: _Spec) -> str | None:
-    return f"managed by {spec.managed_by}" if spec.managed_by != KUBERAY else belonging.run_by_another(meta)
+    return f"managed by {spec.managed_by}" if spec.managed_by != queued.KUBERAY else belonging.run_by_another(meta)
 
 
 def _problems(spec: _Spec) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Which jobs are queued, which of them are at rest, and which gates their pod templates carry: in Python and in CEL.
 
 A job is queued when it has the label sluice.dev/queue-name, and the name in it is not empty. What a RayJob, RayService
-or JobSet runs is not ours to suspend, label or no label: they suspend, resume and replace their jobs themselves.
+or JobSet runs is not ours to suspend, label or no label: they suspend, resume and replace their jobs themselves. Nor is
+a job whose `managedBy` names somebody else, who makes its pods, perhaps in another cluster.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,11 @@ from autoscaler.api.manifests import Manifest
 GATE: Final = keys.ADMISSION_GATE
 _RUN_BY: Final = (("ray.io/", "RayJob"), ("ray.io/", "RayService"), ("jobset.x-k8s.io/", "JobSet"))
 """Who runs jobs: how the apiVersion begins, and the kind."""
+JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+"""The value of a Job's `managedBy` that means the same as none."""
+KUBERAY: Final = "ray.io/kuberay-operator"
+"""The value of a RayCluster's `managedBy` that means the same as none."""
+_MANAGERS: Final = ("", JOB_CONTROLLER, KUBERAY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +43,9 @@ RAY_CLUSTER: Final = Kind(group="ray.io", version="v1", plural="rayclusters", na
 
 def queue_of(job: Manifest | None) -> str:
     """Name the LocalQueue that a job waits in; empty where it is not queued."""
-    metadata = (job or {}).get("metadata") or {}
-    if any(_is_left_alone(owner) for owner in metadata.get("ownerReferences") or ()):
+    metadata, spec = (job or {}).get("metadata") or {}, (job or {}).get("spec") or {}
+    is_run_by_owner = any(_is_left_alone(owner) for owner in metadata.get("ownerReferences") or ())
+    if is_run_by_owner or (spec.get("managedBy") or "") not in _MANAGERS:
         return ""
     return str((metadata.get("labels") or {}).get(keys.QUEUE_NAME, ""))
 
@@ -84,8 +91,10 @@ def queue(job: str) -> str:
     """Write the name of a job's LocalQueue."""
     runs_jobs = " || ".join(f"o.apiVersion.startsWith('{group}') && o.kind == '{kind}'" for group, kind in _RUN_BY)
     left_alone = f"({runs_jobs}) && o.?controller.orValue(false)"
+    managers = ", ".join(f"'{each}'" for each in _MANAGERS)
     return (
-        f"({job}.metadata.?ownerReferences.orValue([]).exists(o, {left_alone}) ? ''"
+        f"({job}.metadata.?ownerReferences.orValue([]).exists(o, {left_alone})"
+        f" || !({job}.?spec.?managedBy.orValue('') in [{managers}]) ? ''"
         f" : {job}.metadata.?labels[?'{keys.QUEUE_NAME}'].orValue(''))"
     )
 

@@ -23,7 +23,7 @@ def policed_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         served = [kinds.custom(kind).collection() for kind in resources.KINDS]
         waiting.eventually(lambda: all(plane.api.request("GET", path).ok for path in served))
         plane.api.create(f"{ground.CUSTOM}/instancepools", ground.unowned_pool(ground.LEGACY))
-        plane.api.create(jobs.JOBS.format("default"), jobs.job(jobs.LEGACY, managedBy=jobs.NOBODY))
+        plane.api.create(jobs.JOBS.format("default"), jobs.job(jobs.LEGACY, parallelism=0))
         jobs.define_ray_clusters(plane.api)
         plane.kubectl("create", "namespace", RUNTIME_NAMESPACE)
         plane.kubectl("create", "serviceaccount", RUNTIME_ACCOUNT, "-n", RUNTIME_NAMESPACE)

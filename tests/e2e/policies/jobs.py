@@ -12,8 +12,9 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GATE = {"name": keys.ADMISSION_GATE}
 OTHER = {"name": "example.com/other"}
 RAY_JOB = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "r", "uid": "u", "controller": True}
-NOBODY = "example.com/nobody"
-"""Who manages a Job whose status is the test's own."""
+RAY_CLUSTER = {**RAY_JOB, "kind": "RayCluster"}
+ELSEWHERE = "example.com/elsewhere"
+"""Who manages a job that is not ours to queue."""
 LEGACY = "legacy-job"
 """A queued Job that ran before the policies were there, in namespace default."""
 STARTED = {"startTime": "2026-11-16T06:00:00Z"}

@@ -1,5 +1,6 @@
 """The twins of the policies about queued jobs, pods' stamps and Workloads say what the API server says."""
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,12 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.api import keys
-from autoscaler.api.policies import base, identities, job_gates, job_queue, pod_stamps, queued, workloads
+from autoscaler.api.policies import base, identities, job_gates, job_queue, pod_stamps, queued, redis_cleanup, workloads
 from tests import builders
 from tests.e2e.policies import ground, jobs
 from tests.e2e.policies.ground import CUSTOM, RUNTIME, RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
-from tests.e2e.policies.jobs import GATE, JOBS, OTHER, RAY_CLUSTERS, RAY_JOB
+from tests.e2e.policies.jobs import GATE, JOBS, OTHER, RAY_CLUSTER, RAY_CLUSTERS, RAY_JOB
 from tools.local.api import Api, Response
+from tools.local.components import Component
 from tools.local.plane import Plane
 
 Object = dict[str, Any]
@@ -35,9 +37,21 @@ QUEUES = [None, "q"]
 
 @pytest.fixture(scope="module")
 def field(policed_plane: Plane) -> Iterator[Ground]:
-    """Jobs and RayClusters in every state, queued or not, pods with and without stamps, and a Workload."""
+    """Jobs and RayClusters in every state, queued or not, pods with and without stamps, and a Workload.
+
+    The Job controller stands still meanwhile, for the status of these Jobs is the test's own.
+    """
     made = Ground(plane=policed_plane)
     made.add_namespace(HOME)
+    policed_plane.send(Component.CONTROLLER_MANAGER, signal.SIGSTOP)
+    try:
+        yield from _filled(made)
+    finally:
+        policed_plane.send(Component.CONTROLLER_MANAGER, signal.SIGCONT)
+    made.close()
+
+
+def _filled(made: Ground) -> Iterator[Ground]:
     for queue in QUEUES:
         for state, changes in JOB_STATES.items():
             _make_job(made, f"{state}-{queue}".lower(), queue, **changes)
@@ -52,7 +66,6 @@ def field(policed_plane: Plane) -> Iterator[Ground]:
             runtime.create(f"/api/v1/namespaces/{HOME}/pods", _pod(name, annotations))
         yield made
         runtime.merge(f"{CUSTOM}/namespaces/{HOME}/workloads/kept", {"metadata": {"finalizers": None}})
-    made.close()
 
 
 def _make_job(
@@ -60,7 +73,7 @@ def _make_job(
 ) -> None:
     path = f"{JOBS.format(HOME)}/{name}"
     gates = [GATE, OTHER] if queue else [OTHER]
-    made.make(JOBS.format(HOME), jobs.job(name, queue=queue, gates=gates, suspend=suspend, managedBy=jobs.NOBODY))
+    made.make(JOBS.format(HOME), jobs.job(name, queue=queue, gates=gates, suspend=suspend))
     made.api.merge(path, {"spec": {"suspend": suspend}})
     if status:
         made.api.merge(f"{path}/status", {"status": status})
@@ -90,8 +103,9 @@ OWNERS = st.sampled_from(
 GATES = st.none() | st.sampled_from([[], [OTHER], [GATE], [OTHER, GATE], [GATE, OTHER], [{"name": "example.com/new"}]])
 HEADS = {"queue": LABELS, "owner": OWNERS}
 SUSPEND = {"suspend": st.booleans()}
+MANAGERS = st.sampled_from([jobs.ELSEWHERE, queued.JOB_CONTROLLER, queued.KUBERAY])
 JOB_WRITES = st.fixed_dictionaries({**HEADS, "gates": GATES}, optional=SUSPEND)
-RAY_WRITES = st.fixed_dictionaries(HEADS, optional=SUSPEND)
+RAY_WRITES = st.fixed_dictionaries(HEADS, optional={**SUSPEND, "managedBy": MANAGERS})
 STRANGERS = st.sampled_from(["admin", COLLECTOR])
 GROUPS = st.lists(
     st.builds(jobs.group, st.sampled_from(["a", "b"]), GATES)
@@ -101,15 +115,37 @@ GROUPS = st.lists(
 
 
 @REAL
-@given(write=JOB_WRITES)
-def test_new_jobs_are_changed_alike(field: Ground, write: Object) -> None:
-    _compare_new(field, job_gates.JOB, JOBS, jobs.job("new", **write))
+@given(write=JOB_WRITES, manager=st.none() | MANAGERS)
+def test_new_jobs_are_changed_alike(field: Ground, write: Object, manager: str | None) -> None:
+    managed = {} if manager is None else {"managedBy": manager}  # which can never be changed
+    _compare_new(field, job_gates.JOB, JOBS, jobs.job("new", **write, **managed))
 
 
 @REAL
 @given(write=RAY_WRITES, groups=GROUPS)
 def test_new_ray_clusters_are_changed_alike(field: Ground, write: Object, groups: list[Object]) -> None:
     _compare_new(field, job_gates.RAY_CLUSTER, RAY_CLUSTERS, jobs.ray_cluster("new", *groups, **write))
+
+
+CLEANS_UP = st.fixed_dictionaries(
+    {
+        "owner": st.sampled_from(
+            [None, RAY_CLUSTER, {**RAY_CLUSTER, "controller": False}, {**RAY_CLUSTER, "kind": "Job"}]
+        )
+    },
+    optional={"queue": LABELS, "gates": GATES},
+)
+
+
+@REAL
+@given(write=CLEANS_UP, node_type=st.sampled_from(["redis-cleanup", "head"]))
+def test_new_jobs_that_clear_a_store_are_changed_alike(field: Ground, write: Object, node_type: str) -> None:
+    body = jobs.job("new", **{"queue": None, **write})
+    body["metadata"].setdefault("labels", {})[keys.RAY_NODE_TYPE] = node_type
+    request = base.Request(operation=base.Operation.CREATE, object=body)
+    queued_too = base.Request(operation=base.Operation.CREATE, object=job_gates.JOB.twin(request))
+    want = redis_cleanup.POLICY.twin(queued_too)
+    _compare_specs(field.api.request("POST", JOBS.format(HOME), body, query=DRY).required(), want)
 
 
 def _compare_new(field: Ground, policy: base.MutatingPolicy, path: str, body: Object) -> None:

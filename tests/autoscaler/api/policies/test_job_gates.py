@@ -77,6 +77,7 @@ def test_a_new_queued_job_is_suspended_and_gated(
         {"owner": {**RAY_JOB, "kind": "RayService"}},
         {"owner": {**RAY_JOB, "kind": "JobSet", "apiVersion": "jobset.x-k8s.io/v1alpha2"}},
         {"owner": {**RAY_JOB, "apiVersion": "ray.io/v1alpha1"}},
+        {"managedBy": "kueue.x-k8s.io/multikueue"},
     ],
 )
 def test_what_is_not_queued_is_left_as_it_is(changes: Manifest) -> None:
@@ -95,6 +96,12 @@ def test_what_is_not_queued_is_left_as_it_is(changes: Manifest) -> None:
 )
 def test_jobs_of_other_owners_are_queued(owner: Manifest) -> None:
     assert written(job_gates.JOB, job(owner=owner))["spec"]["suspend"] is True
+
+
+def test_jobs_that_name_their_usual_controller_are_queued() -> None:
+    assert written(job_gates.JOB, job(managedBy="kubernetes.io/job-controller"))["spec"]["suspend"] is True
+    by_kuberay = ray_cluster(managedBy="ray.io/kuberay-operator")
+    assert written(job_gates.RAY_CLUSTER, by_kuberay)["spec"]["suspend"] is True
 
 
 @pytest.mark.parametrize(
