@@ -70,6 +70,11 @@ class State(NamedTuple):
         """How many objects the runtime has not seen the current version of."""
         return sum(not each.current for each in self.entries)
 
+    @property
+    def unseen(self) -> frozenset[str]:
+        """The objects that the runtime has not seen the current version of."""
+        return frozenset(each.uid for each in self.entries if not each.current)
+
     def changed(self, uid: str, server: int, *, seen: bool) -> "State":
         """Change an object on the server; a write under way to the version before is lost, if it demands that one."""
         old = self.get(uid)

@@ -4,7 +4,7 @@ Nothing here calls what it judges: every sum is made anew from the server's obje
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,14 +53,14 @@ def configuration(queues: Queues) -> list[Any]:
     return [*map(builders.flavor, FLAVORS), *(each.made() for each in queues.values()), *doors]
 
 
-def of_step(move: Move, before: Seen, after: Seen, queues: Queues) -> Iterator[str]:
-    """Say what is wrong with a step that was decided on under these queues."""
+def of_step(move: Move, before: Seen, after: Seen, queues: Queues, *, unseen: Container[str] = ()) -> Iterator[str]:
+    """Say what is wrong with a step that was decided on under these queues, with these objects not seen as they are."""
     sent = move.sent
     yield from _grown(before.used(), after.used(), Counter(), queues)
     if sent is not None and sent.step is Step.ADMIT:
         yield from _admitted(before, after, sent.uid, queues)
     if sent is not None and sent.step is Step.EVICT and sent.by_quota and not move.late:
-        yield from _evicted(before, before.parents[sent.uid], queues)
+        yield from _evicted(before, before.parents[sent.uid], queues, unseen)
 
 
 def _grown(before: Counter[Cell], after: Counter[Cell], held: Counter[Cell], queues: Queues) -> Iterator[str]:
@@ -93,13 +93,13 @@ def _admitted(before: Seen, after: Seen, uid: str, queues: Queues) -> Iterator[s
         yield f"slice {uid} was granted of {now.cell}, its parent of {parent.cell}"
 
 
-def _evicted(before: Seen, victim: WorkloadFacts, queues: Queues) -> Iterator[str]:
+def _evicted(before: Seen, victim: WorkloadFacts, queues: Queues, unseen: Container[str]) -> Iterator[str]:
     if victim.cell is None or queues[victim.cell.queue].stop == "HoldAndDrain":
         return
     claimants = [each for each in before.claimants() if _may_displace(before, each, victim, queues)]
     if not claimants:
         yield f"{victim.uid} was evicted, and nobody has a claim who may displace it"
-    elif all(_in_vain(before, each, queues) for each in claimants):
+    elif all(_in_vain(before, each, queues, unseen) for each in claimants):
         yield f"{victim.uid} was evicted in vain: its quota would not suffice"
 
 
@@ -114,12 +114,12 @@ def _may_displace(seen: Seen, one: WorkloadFacts, victim: WorkloadFacts, queues:
     return borrows and (queue.reclaim == "Any" or (queue.reclaim == "LowerPriority" and victim.priority < one.priority))
 
 
-def _in_vain(seen: Seen, one: WorkloadFacts, queues: Queues) -> bool:
+def _in_vain(seen: Seen, one: WorkloadFacts, queues: Queues, unseen: Container[str]) -> bool:
     """Tell whether what one claims would be too much even without all whom it may displace and all who leave."""
     used = seen.used()
     for each in seen.parents.values():
         goes = each.evicted or each.leaving or _may_displace(seen, one, each, queues)
-        if each.cell is not None and goes and not seen.is_outlived(each):
+        if each.cell is not None and goes and not seen.is_outlived(each, unseen):
             used[each.cell] -= seen.use_of(each)
     return one.claimed is not None and _room(used, one.claimed, queues) < (one.claim or 0)
 
@@ -164,9 +164,10 @@ def _could_have(seen: Seen, mine: WorkloadFacts, cell: Cell, queues: Queues) -> 
     free = _room(used, cell, queues)
     if queue.within == "LowerPriority":
         lower = [each for each in seen.parents.values() if each.cell == cell and each.priority < mine.priority]
+        freed = [each for each in lower if each.job != mine.job and not seen.is_outlived(each)]
         without = Counter(used)
-        without[cell] -= sum(seen.use_of(each) for each in lower if each.job != mine.job)
+        without[cell] -= sum(map(seen.use_of, freed))
         free = max(free, _room(without, cell, queues))
-    if queue.reclaim == "Any" and not seen.strays():
+    if queue.reclaim == "Any" and not seen.strays() and not any(map(seen.is_outlived, seen.parents.values())):
         free = max(free, queue.nominal[cell.flavor] - used[cell])
     return free

@@ -345,7 +345,7 @@ def _job_of(facts: Facts) -> str | None:
         case WorkloadFacts():
             return facts.job
         case PodFacts():
-            return facts.owner
+            return facts.owner or facts.stamped
 
 
 def _mentions(manifest: Manifest) -> set[str]:

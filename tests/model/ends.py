@@ -16,7 +16,7 @@ def of_objects(seen: Seen, refused: frozenset[str]) -> Iterator[str]:
     """Say what is left over or half done, whatever the quota is."""
     parents = {each.job: each for each in seen.parents.values()}
     for workload in seen.parents.values():
-        if workload.job not in seen.jobs:
+        if workload.job not in seen.jobs and not seen.is_outlived(workload):
             yield f"{workload.uid} is left over from a job that is gone"
     for part in seen.slices.values():
         if part.owner not in seen.parents:
@@ -75,7 +75,7 @@ def _unserved(seen: Seen, parents: dict[str, WorkloadFacts], quota: int, *, pree
         if mine is None or job.finished or mine.resting or not mine.active:
             continue
         others = [each for each in parents.values() if preempts and each.priority < mine.priority]
-        room = free + sum(map(seen.use_of, others))
+        room = free + sum(seen.use_of(each) for each in others if not seen.is_outlived(each))
         if mine.granted is None and min(mine.spec, mine.first or mine.spec) <= room:
             yield f"{job.uid} waits and would fit: {room} could be had"
         if mine.granted is not None and mine.granted < job.size and room:

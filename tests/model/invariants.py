@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from autoscaler.admission.writes import Step
 from tests.model.contents import PodFacts, WorkloadFacts
 from tests.model.seen import Seen
-from tests.model.world import Move
+from tests.model.world import Cause, Move
 
 
 def of_state(seen: Seen, quota: int) -> Iterator[str]:
@@ -32,7 +32,10 @@ def _of_workload(seen: Seen, workload: WorkloadFacts) -> Iterator[str]:
     if granted > workload.spec:
         yield f"{workload.uid} is granted {granted}, more than its spec of {workload.spec}"
     pods = seen.pods_of(workload)
-    staying = [each for each in pods if not each.leaving and (each.is_open or each.uid in workload.recorded)]
+    counted = [
+        each for each in pods if each.uid in workload.recorded or (each.is_open and workload.granted is not None)
+    ]
+    staying = [each for each in counted if not each.leaving]  # where nothing is granted, open ones count by themselves
     if len(staying) > granted:
         yield f"{len(staying)} pods of {workload.uid} are open or recorded and stay, of {granted} that are granted"
 
@@ -57,7 +60,8 @@ def of_change(move: Move, before: Seen, after: Seen) -> Iterator[str]:
         yield f"usage rose from {before.usage} to {after.usage} without anybody being admitted"
     for uid, old in before.parents.items():
         new = after.parents.get(uid)
-        yield from _given_back(before, old, new)
+        if move.cause is not Cause.PEOPLE:
+            yield from _given_back(before, old, new)
         if new is not None and old != new:
             yield from _changed(after, old, new)
     for uid, pod in before.pods.items():
@@ -120,6 +124,11 @@ def _evicted(before: Seen, uid: str, quota: int) -> Iterator[str]:
     best = max((each.priority for each in claimants), default=0)
     if victim.priority >= best:
         yield f"{uid} was evicted for one of no higher priority"
-    others = sum(before.use_of(each) for each in before.parents.values() if each.priority >= best and not each.evicted)
+    staying = [
+        each
+        for each in before.parents.values()
+        if (each.priority >= best and not each.evicted) or before.is_outlived(each)
+    ]
+    others = sum(map(before.use_of, staying))
     if before.claims() + others + before.strays() > quota:
         yield f"{uid} was evicted in vain: its quota would not suffice"

@@ -75,6 +75,8 @@ GROWS: Final = "a job grows and shrinks"
 DISPLACES: Final = "a job displaces another"
 SLICE_DISPLACES: Final = "a slice displaces another job"
 DELETED: Final = "a job is deleted while it grows"
+OUTLIVED: Final = "a job displaces another beside pods that outlived theirs"
+LOST: Final = "the Workload of a job is lost"
 UNSTARTED: Final = "pods of a growth do not start"
 
 MUTATIONS: Final = (
@@ -202,7 +204,7 @@ MUTATIONS: Final = (
         function="of_pod",
         old="job is None or",
         new="True or",
-        found_in="a job is deleted, but not its pods",
+        found_in=LOST,
     ),
     Mutation(
         rule=4,
@@ -211,7 +213,7 @@ MUTATIONS: Final = (
         function="_counted_for",
         old=" or workload.admission is None",
         new="",
-        found_in="a new job is deleted, but not its pods",
+        found_in=LOST,
     ),
     Mutation(
         rule=5,
@@ -365,6 +367,15 @@ MUTATIONS: Final = (
         old="each.priority < priority",
         new="each.priority <= priority",
         found_in="jobs of one priority share a queue",
+    ),
+    Mutation(
+        rule=7,
+        name="one that leaves counts as free while its pods run on without a job",
+        owner=preemption,
+        function="_without_leaving",
+        old="filter(books.may_free, leaving.union(situation.evicting))",
+        new="leaving.union(situation.evicting)",
+        found_in=OUTLIVED,
     ),
     Mutation(
         rule=8,

@@ -64,6 +64,13 @@ class Deactivate(Happening):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoseWorkload(Happening):
+    """Let a job's Workload be gone at once, as somebody can who takes its finalizer away."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suspend(Happening):
     """Suspend a Job by hand, or resume it."""
 

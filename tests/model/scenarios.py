@@ -4,7 +4,18 @@ from typing import Final
 
 from autoscaler.admission.writes import Step
 from tests.model.runtime import PRIORITY
-from tests.model.scenario import Create, Deactivate, Delete, DeletePod, Refuse, Resize, Scenario, Start, Suspend
+from tests.model.scenario import (
+    Create,
+    Deactivate,
+    Delete,
+    DeletePod,
+    LoseWorkload,
+    Refuse,
+    Resize,
+    Scenario,
+    Start,
+    Suspend,
+)
 
 _ONE: Final = (Start("a", 1), Start("b", 1))
 _FULL: Final = (Start("a", 2), Start("b", 1))
@@ -97,6 +108,22 @@ SMALL: Final = (
         happenings=((Delete(job="a", orphan=True), 1),),
         lost=1,
         lost_steps=frozenset({Step.CREATE}),
+    ),
+    Scenario(
+        name="the Workload of a job is lost",
+        quota=1,
+        jobs=_ONE,
+        happenings=((LoseWorkload(job="b"), 1),),
+        crashes=1,
+    ),
+    Scenario(
+        name="a job displaces another beside pods that outlived theirs",
+        quota=2,
+        jobs=_ONE,
+        happenings=((Delete(job="a", orphan=True), 1), (Create(job=Start("c", 2, PRIORITY)), 1)),
+        from_rest=True,
+        preempts=True,
+        lagging=0,
     ),
     Scenario(
         name="jobs of one priority share a queue",

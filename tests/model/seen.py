@@ -1,7 +1,7 @@
 """The server's objects as auditors read them: usage, pods and slices, reckoned anew from what the objects say."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from tests.model.contents import Cell, Facts, JobFacts, PodFacts, WorkloadFacts
@@ -53,10 +53,10 @@ class Seen:
             if each.granted is not None and each.uid not in parent.folded
         )
 
-    def is_outlived(self, parent: WorkloadFacts) -> bool:
+    def is_outlived(self, parent: WorkloadFacts, unseen: Container[str] = ()) -> bool:
         """Tell whether pods run on when a Workload's job is gone: it keeps its quota until they end."""
         every = [each for each in self.pods.values() if each.stamped == parent.job and each.owner != parent.job]
-        return any(each.is_open and not each.leaving for each in every)
+        return any(each.is_open and not each.leaving and each.uid not in unseen for each in every)
 
     def strays(self) -> int:
         """Return how many open pods count by themselves: their job has no Workload that is admitted."""

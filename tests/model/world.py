@@ -299,7 +299,13 @@ class World:
             case scenario.DeletePod() | scenario.LosePod() | scenario.EndPod():
                 for pod in self.seen(state).pods.values():
                     yield from self._to_pod(state, pod, what)
-            case scenario.Resize() | scenario.Delete() | scenario.Suspend() | scenario.Deactivate():
+            case (
+                scenario.Resize()
+                | scenario.Delete()
+                | scenario.Suspend()
+                | scenario.Deactivate()
+                | scenario.LoseWorkload()
+            ):
                 job = self._named(state, what.job)
                 if job is not None and not job.leaving and not job.finished:
                     yield from self._to_job(state, job, what)
@@ -333,6 +339,11 @@ class World:
                 yield Move(Cause.PEOPLE, text), self._patched(state, job.uid, leaving)
             case scenario.Delete():
                 yield Move(Cause.PEOPLE, f"somebody deletes Job {job.uid}"), self._by_others(state, job.uid, GONE)
+            case scenario.LoseWorkload():
+                for each in self.seen(state).parents.values():
+                    if each.job == job.uid and not each.recorded:
+                        after = self._by_others(state, each.uid, GONE)
+                        yield Move(Cause.PEOPLE, f"somebody lets {each.uid} be gone"), after
             case scenario.Suspend():
                 word = "resumes" if job.suspended else "suspends"
                 after = self._patched(state, job.uid, {"spec": {"suspend": not job.suspended}})

@@ -258,14 +258,15 @@ class Histories(RuleBasedStateMachine):
         return bool(found)
 
     def _make(self, move: Move, after: State) -> None:
-        before, now = self.world.seen(self.state), self.world.seen(after)
+        before, now, unseen = self.world.seen(self.state), self.world.seen(after), self.state.unseen
         if self.state.held is None:
             self.held_queues = dict(self.seen_queues)
         self.state = after
         self.told.append(move.text)
         self._check(invariants.of_grants(now))
         self._check(invariants.of_change(move, before, now))
-        self._check(cohort.of_step(move, before, now, self.held_queues if move.late else self.seen_queues))
+        queues = self.held_queues if move.late else self.seen_queues
+        self._check(cohort.of_step(move, before, now, queues, unseen=unseen))
         assert self.world.runtime.kept is not None
         self.world.runtime.follow(after)
         self._check(self.world.runtime.kept.differences(NOW + (0.0, *JUMPS)[after.time]))
