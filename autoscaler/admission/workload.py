@@ -84,6 +84,11 @@ class Admission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         found = self.of(pod_set)
         return found.count if found is not None else 0
 
+    def flavors_of(self, pod_set: str) -> Mapping[str, str]:
+        """Return the flavors that more pods of a pod set must have; none: nothing of it is granted now."""
+        found = self.of(pod_set)
+        return found.flavors if found is not None and found.count else {}
+
 
 class Requeue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Attempts whose pods did not start in time."""

@@ -147,7 +147,7 @@ def _of_waiting(seen: Seen, mine: WorkloadFacts, job: JobFacts, queues: Queues) 
         if fitting and not is_behind:
             yield f"{mine.uid} waits for {wanted} and would fit in {fitting} of {queue.name}"
     elif mine.granted < job.size and not queue.strict and not mine.resting:
-        cells = [mine.cell] if mine.cell is not None else [Cell(queue.name, each) for each in FLAVORS]
+        cells = [mine.cell] if mine.cell is not None and mine.granted else [Cell(queue.name, each) for each in FLAVORS]
         fitting = [cell.flavor for cell in cells if _could_have(seen, mine, cell, queues) > 0]
         if fitting:
             yield f"{mine.uid} grows and there is room in {fitting}"

@@ -133,6 +133,28 @@ async def test_a_job_grows_on_the_flavor_it_has_and_waits_where_that_is_full() -
         assert world.granted() == 4
 
 
+@pytest.mark.accept("E9", part="Jobs that shrank to nothing")
+@simulated
+async def test_a_job_that_shrank_to_nothing_grows_again_on_any_flavor() -> None:
+    world = World()
+    world.add_flavor("spot")
+    world.add_queue(cpu={"standard": 3, "spot": 10})
+    world.add_job(pods=2, completions=None)
+    async with runtime(world):
+        await asyncio.sleep(10)
+        world.resize("job", 0)
+        await asyncio.sleep(10)
+        world.add_job("other", pods=3, completions=None)
+        await asyncio.sleep(10)
+        assert world.running("other") == 3
+        world.resize("job", 4)
+        await asyncio.sleep(10)
+        assert (world.running(), world.running("other")) == (4, 3)
+        (assigned,) = world.workload()["status"]["admission"]["podSetAssignments"]
+        assert (assigned["count"], assigned["flavors"]) == (4, {"cpu": "spot"})
+        assert _flavors(world) == {"cpu=spot"}
+
+
 @pytest.mark.accept("E7", part="flavors reach the pods")
 @simulated
 async def test_opened_pods_are_bound_to_the_nodes_of_their_flavor() -> None:

@@ -90,6 +90,7 @@ class Families:
 def _seen_by_slices(parent: Workload) -> object:
     """Return what slices depend on of their parent, folded ones aside."""
     granted = parent.admission
-    flavors = [(each.name, each.flavors) for each in granted.assignments] if granted is not None else None
+    assigned = granted.assignments if granted is not None else ()
+    flavors = [(each.name, each.flavors) for each in assigned if each.count]
     queue = granted.cluster_queue if granted is not None else None
     return (queue, flavors, parent.priority, parent.active, parent.is_leaving, parent.is_evicted, parent.is_finished)

@@ -232,7 +232,8 @@ def place_of(workload: Workload, parent: Workload | None) -> Place:
 def wants(workload: Workload, parent: Workload | None) -> tuple[Want, ...]:
     """Return what one is nominated with.
 
-    A Workload comes back with no more than it was first admitted with; a slice is locked to its parent's flavors.
+    A Workload comes back with no more than it was first admitted with; a slice is locked to the flavors of what its
+    parent has now.
     """
     if parent is not None:
         return tuple(_of_slice(each, parent) for each in workload.pod_sets)
@@ -256,5 +257,5 @@ def key_of(workload: Workload, parent: Workload | None) -> ClassKey:
 
 
 def _of_slice(pod_set: PodSet, parent: Workload) -> Want:
-    granted = parent.admission.of(pod_set.name) if parent.admission is not None else None
-    return Want(pod_set=pod_set, count=pod_set.count, flavors=granted.flavors if granted is not None else {})
+    locked = parent.admission.flavors_of(pod_set.name) if parent.admission is not None else {}
+    return Want(pod_set=pod_set, count=pod_set.count, flavors=locked)

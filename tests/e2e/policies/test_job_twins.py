@@ -117,7 +117,7 @@ GROUPS = st.lists(
 @REAL
 @given(write=JOB_WRITES, manager=st.none() | MANAGERS)
 def test_new_jobs_are_changed_alike(field: Ground, write: Object, manager: str | None) -> None:
-    managed = {} if manager is None else {"managedBy": manager}  # which can never be changed
+    managed: Object = {} if manager is None else {"managedBy": manager}  # which can never be changed
     _compare_new(field, job_gates.JOB, JOBS, jobs.job("new", **write, **managed))
 
 

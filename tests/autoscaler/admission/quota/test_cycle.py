@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.admission.quota import cycle, refusals
+from autoscaler.admission.quota import cycle, refusals, waiting
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.configuration import Tables
 from autoscaler.admission.writes import Step
@@ -154,6 +154,21 @@ def test_one_that_has_a_claim_is_looked_at_once_in_a_strict_queue_too() -> None:
 
 
 @pytest.mark.accept("E11", part="StrictFIFO")
+@pytest.mark.accept("E9", part="a job that has nothing is locked to no flavor")
+def test_a_slice_is_locked_to_the_flavor_of_what_its_parent_has_now() -> None:
+    both = {"spot": {"cpu": 1}, "demand": {"cpu": 9}}
+    others = [flavor("demand"), cluster_queue(flavors=both, rv=2), workload("full", granted=1)]
+    made = usual(*others, workload("p", count=2, granted=0), slice_of("p", 0))
+    kept = Books(made)
+    (write,) = cycle.decide(kept, now=NOW, most=100).writes
+    assert write.body["admission"]["podSetAssignments"][0]["flavors"] == {"cpu": "demand"}
+    parent = workload("p", count=2, granted=1, rv=2)
+    made.workloads.seen(parent)
+    assert cycle.decide(kept, now=NOW, most=100).writes == ()
+    part = slice_of("p", 0)
+    assert kept.class_of(part.meta.uid).key == waiting.key_of(part, parent)
+
+
 def test_a_slice_that_does_not_fit_blocks_nobody() -> None:
     waiting = [workload("p", count=9, granted=1, priority=9), slice_of("p", 0, cpu=10), workload("b")]
     assert names(decide(strict(*waiting))) == ["admit b"]

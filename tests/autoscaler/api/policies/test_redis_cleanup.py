@@ -1,5 +1,7 @@
 """The Job that clears a RayCluster's Redis store does not wait behind the gate that it has from the head."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -10,10 +12,11 @@ from autoscaler.api.policies import base, redis_cleanup
 
 GATE = {"name": keys.ADMISSION_GATE}
 OTHER = {"name": "example.com/other"}
+NOTHING: Mapping[str, str] = MappingProxyType({})
 CLUSTER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "r", "uid": "u", "controller": True}
 
 
-def cleanup(*gates: Manifest, owner: Manifest = CLUSTER, **labels: str) -> Manifest:
+def cleanup(*gates: Manifest, owner: Manifest = CLUSTER, labels: Mapping[str, str] = NOTHING) -> Manifest:
     """The Job as KubeRay makes it."""
     metadata = {"name": "r-redis-cleanup", "labels": {keys.RAY_NODE_TYPE: "redis-cleanup", **labels}}
     template = {"spec": {"containers": [], "schedulingGates": list(gates)}}
@@ -37,8 +40,8 @@ def test_our_gate_is_taken_out_and_others_stay(given: tuple[Manifest, ...], want
         cleanup(GATE, owner={**CLUSTER, "controller": False}),
         cleanup(GATE, owner={**CLUSTER, "kind": "RayJob"}),
         cleanup(GATE, owner={**CLUSTER, "apiVersion": "example.com/v1"}),
-        cleanup(GATE, **{keys.RAY_NODE_TYPE: "head"}),
-        cleanup(GATE, **{keys.QUEUE_NAME: "q"}),
+        cleanup(GATE, labels={keys.RAY_NODE_TYPE: "head"}),
+        cleanup(GATE, labels={keys.QUEUE_NAME: "q"}),
     ],
     ids=["owned otherwise", "of another kind", "of another group", "of another type", "queued"],
 )
