@@ -97,6 +97,9 @@ def _evicted(before: Seen, victim: WorkloadFacts, queues: Queues, unseen: Contai
     if victim.cell is None or queues[victim.cell.queue].stop == "HoldAndDrain":
         return
     claimants = [each for each in before.claimants() if _may_displace(before, each, victim, queues)]
+    every = (*before.parents.values(), *before.slices.values())
+    if any(each.claim and (each.uid in unseen or each.owner in unseen) for each in every):
+        return  # the claim may have ended a moment ago
     if not claimants:
         yield f"{victim.uid} was evicted, and nobody has a claim who may displace it"
     elif all(_in_vain(before, each, queues, unseen) for each in claimants):
