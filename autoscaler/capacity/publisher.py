@@ -93,8 +93,10 @@ class Publisher:
         for budget in found:
             key = (budget.pool, budget.scope, budget.kind)
             warned[key] = publishing.warnings(budget)
-            for each in warned[key] - self._warned.get(key, frozenset()):
-                self._tell(budget, each)
+            new = warned[key] - self._warned.get(key, frozenset())
+            for each in budgets.State:  # in the order in which a budget becomes so
+                if each in new:
+                    self._tell(budget, each)
         self._warned = warned
 
     def _tell(self, budget: budgets.Budget, state: budgets.State) -> None:

@@ -1,8 +1,10 @@
 """What pools and scopes say of their budgets: the worst of them, in few steps, and no number from who does not act."""
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from autoscaler import control
@@ -10,7 +12,7 @@ from autoscaler.api.resources.scopes import Scope
 from autoscaler.capacity import accounting, clouds, publisher, publishing
 from autoscaler.capacity.budgets import Budget, Kind, State
 from autoscaler.control import metrics
-from autoscaler.kube import store
+from autoscaler.kube import objects, store
 from tests import builders
 
 NOBODY: Any = None
@@ -70,23 +72,46 @@ def test_money_is_said_in_whole_units() -> None:
     )
 
 
+@pytest.mark.accept("P24", part="events of one budget come in the order in which it becomes so")
+def test_what_a_budget_becomes_at_once_is_told_in_order_and_once() -> None:
+    told: list[str] = []
+    recorder: Any = SimpleNamespace(record=lambda event, **_: told.append(event.reason))
+    pools: store.Table[Any] = store.Table()
+    pools.seen(SimpleNamespace(meta=_meta("gpu")))
+    made = _publisher(_context(recorder=recorder), pools=pools)
+    made._tell_budgets([budget(0)])
+    made._tell_budgets([budget(1000)])
+    made._tell_budgets([budget(1000)])
+    assert told == [State.NEAR, State.COMMITTED, State.SPENT]
+
+
 def test_who_does_not_act_any_more_shows_no_numbers() -> None:
     held: list[str | None] = [None]
     shown: list[metrics.Measure] = []
-    unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.ControllerContext)}
-    used: dict[str, Any] = {
-        "watch": lambda *_: store.Table[Any](),
-        "feed": lambda _: None,
-        "measure": shown.append,
-        "held_back": lambda: held[0],
-        "is_paused": lambda: False,
-    }
-    context = control.ControllerContext(**{**unused, **used})
-    known = clouds.Clouds(context, NOBODY)
-    made = publisher.Publisher(context, pools=store.Table(), scopes=store.Table(), known=known)
+    made = _publisher(_context(measure=shown.append, held_back=lambda: held[0], is_paused=lambda: False))
     number = metrics.Metric(name="n", text="", type=metrics.MetricType.GAUGE, samples=())
     made._metrics = (number,)
     assert tuple(shown[0]()) == (number,)
     held[0] = "another replica leads"
     assert all(not metric.samples for metric in shown[0]())
     assert number not in shown[0]()
+
+
+def _context(**used: Any) -> control.ControllerContext:
+    """A context of which only this is used."""
+    unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.ControllerContext)}
+    usual: dict[str, Any] = {
+        "watch": lambda *_: store.Table[Any](),
+        "feed": lambda _: None,
+        "measure": lambda _: None,
+    }
+    return control.ControllerContext(**{**unused, **usual, **used})
+
+
+def _publisher(context: control.ControllerContext, pools: store.Table[Any] | None = None) -> publisher.Publisher:
+    known = clouds.Clouds(context, NOBODY)
+    return publisher.Publisher(context, pools=pools or store.Table(), scopes=store.Table(), known=known)
+
+
+def _meta(name: str) -> objects.Meta:
+    return objects.simple(msgspec.json.encode({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}})).meta
