@@ -9,6 +9,7 @@ from autoscaler.admission.job_state import JobState, Policy
 from autoscaler.admission.writes import Step
 from tests.autoscaler.admission import builders, states
 
+pytestmark = pytest.mark.accept("E18", part="when a job must give its quota back, and how it is told")
 NOW = builders.NOW
 POLICY = Policy(pods_ready_timeout_seconds=600.0)
 READY = [builders.condition("PodsReady")]

@@ -9,6 +9,7 @@ from autoscaler.admission.writes import Step, Verb, Write
 from autoscaler.api.resources.workloads import FOLDED_MAX
 from tests.autoscaler.admission import builders, states
 
+pytestmark = pytest.mark.accept("E8", part="what the ledger of an admitted job should say")
 NOW = builders.NOW
 
 

@@ -11,6 +11,7 @@ from autoscaler.admission.writes import On, Step, Verb, Write
 from autoscaler.api import keys
 from tests.autoscaler.admission import builders, states
 
+pytestmark = pytest.mark.accept("E14", part="when quota is given back")
 NOW = builders.NOW
 DONE = Finished(succeeded=True, message="")
 FINALIZER = {"finalizers": [keys.FINALIZER]}

@@ -9,6 +9,7 @@ from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import Verb, Write
 from tests.autoscaler.admission import builders, states
 
+pytestmark = pytest.mark.accept("E3", part="which slices are made and deleted")
 NOW = builders.NOW
 
 

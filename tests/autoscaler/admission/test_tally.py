@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from autoscaler.kube import store
 from autoscaler.kube.objects import Key
 from tests.autoscaler.admission.builders import NAMESPACE, NOW, condition, slice_of, workload
 
+pytestmark = pytest.mark.accept("E11", part="who waits and who has quota, counted")
 DOOR = tally.local_queue(Key(NAMESPACE, "door"))
 TEAM = tally.cluster_queue("team")
 

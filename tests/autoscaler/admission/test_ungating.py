@@ -15,6 +15,7 @@ from autoscaler.api.resources.workloads import OPENED_MAX
 from autoscaler.kube import objects
 from tests.autoscaler.admission import builders, states
 
+pytestmark = pytest.mark.accept("E7", part="which gates are opened, and in which order")
 NOW = builders.NOW
 POLICY = Policy(pods_ready_timeout_seconds=1800.0)
 READY = [builders.condition("PodsReady")]

@@ -12,6 +12,7 @@ from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import NOW, admission, cluster_queue, pod, slice_of, workload
 from tests.autoscaler.admission.quota import recomputing
 
+pytestmark = pytest.mark.accept("E16", part="what is used and who waits, as the objects say")
 COUNTS = st.integers(0, 3)
 QUEUES = st.sampled_from(["team", "other"])
 WORKLOADS = st.fixed_dictionaries(

@@ -23,6 +23,7 @@ from tests.autoscaler.admission.builders import (
     workload,
 )
 
+pytestmark = pytest.mark.accept("E11", part="who is admitted, in which order, and what the others are told")
 SPOT = {"spot": {"cpu": 10}}
 
 

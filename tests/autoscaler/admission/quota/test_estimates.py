@@ -6,6 +6,8 @@ from autoscaler.admission.quota import admitted, estimates
 from autoscaler.admission.quota.books import Books
 from tests.autoscaler.admission.builders import NOW, usual, workload
 
+pytestmark = pytest.mark.accept("E17", part="position and estimate are found")
+
 
 def outlooks(books: Books, **more: int) -> list[tuple[str, int, int | None]]:
     found = estimates.first(books, "team", now=NOW, **more)

@@ -21,6 +21,7 @@ from tests.autoscaler.admission.builders import (
     workload_manifest,
 )
 
+pytestmark = pytest.mark.accept("E9", part="which flavor pods get, and why not another")
 BOTH = {"spot": {"cpu": 4}, "demand": {"cpu": 8}}
 TAINT = {"key": "spot", "value": "yes", "effect": "NoSchedule"}
 

@@ -27,6 +27,7 @@ from tests.autoscaler.admission.builders import (
 )
 from tests.autoscaler.admission.quota import recomputing
 
+pytestmark = pytest.mark.accept("E16", part="order, rest and sums, decisions on quota alone")
 NAMES = "abcd"
 QUOTA = st.integers(0, 4)
 LIMITED = st.one_of(QUOTA, st.tuples(QUOTA, st.integers(0, 2)))
