@@ -148,7 +148,7 @@ class _Cycle:
         head = candidate.head
         candidate.turn = -1
         self.refused.append(refused)
-        if head.is_first and (queue is None or queue.cohort not in self._trial.touched):
+        if queue is None or queue.cohort not in self._trial.touched:
             name = head.found.queue
             self._books.waiting.line(name).refuse(head.found, self._books.epoch(name), refused.refusal)
         self._look_at(candidate.line, candidate.line.refused(head, refused.refusal))
@@ -179,7 +179,7 @@ class _Cycle:
         following = list(heads)
         while following:
             head = following.pop()
-            known = head.found.remembered(self._books.epoch(head.found.queue)) if head.is_first else None
+            known = head.found.remembered(self._books.epoch(head.found.queue))
             if known is None:
                 self._push(_Candidate(head, line))
             else:

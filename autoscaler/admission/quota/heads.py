@@ -25,10 +25,6 @@ class Head:
     def place(self) -> Place:
         return self.found.members[self.index]
 
-    @property
-    def is_first(self) -> bool:
-        return self.index == 0
-
     def next(self) -> "Head | None":
         """Return the next of the class; None: there is none."""
         return Head(self.found, self.index + 1) if self.index + 1 < len(self.found) else None
@@ -89,19 +85,24 @@ class Strict:
         return self._following()
 
     def refused(self, head: Head, refusal: Refusal) -> Iterator[Head]:
-        if refusal.lacks_room and not head.place.is_slice and self._blocked_by is None:
-            self._blocked_by = head.place
-            older_slices = Place(head.place.lowered_priority, is_slice=True, created_at=float("-inf"), uid="")
-            self._at = max(self._at, bisect.bisect_left(self._line.heads, older_slices))
+        if refusal.lacks_room and not head.place.is_slice:
+            self._block(head.place)
         return self._following()
+
+    def _block(self, place: Place) -> None:
+        """Pass over all Workloads of this priority: only slices may go on."""
+        self._blocked_by = place
+        slices = Place(place.lowered_priority, is_slice=True, created_at=float("-inf"), uid="")
+        self._at = bisect.bisect_left(self._line.heads, slices)
+        self._next = [each for each in self._next if each[0] > slices]
+        heapq.heapify(self._next)
 
     def _following(self) -> Iterator[Head]:
         while (head := self._pop()) is not None:
-            if self._blocked_by is None or may_pass(head.place, self._blocked_by):
-                if not head.found.key.claimant:
-                    yield head
-                    return
-            elif not self._next:
+            if self._blocked_by is not None and not may_pass(head.place, self._blocked_by):
+                return
+            if not head.found.key.claimant:
+                yield head
                 return
 
     def _pop(self) -> Head | None:

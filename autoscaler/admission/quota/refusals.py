@@ -63,7 +63,7 @@ class Refusal:
     @property
     def lacks_room(self) -> bool:
         """Whether quota that is given back could help: only such a Workload blocks those behind it."""
-        return self.reason in {Reason.NO_ROOM, Reason.DISPLACING}
+        return self.reason is Reason.NO_ROOM
 
 
 _SENTENCES: Final[Mapping[Reason, str]] = {
