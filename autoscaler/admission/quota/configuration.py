@@ -51,6 +51,8 @@ class Configuration:
         self.flavors: dict[str, Flavor] = {}
         self._tables = tables
         self._follower = follower
+        self._doors = tables.local_queues.index(_namespace_of)
+        """The LocalQueues of each namespace."""
 
     def start(self) -> None:
         """Read what is there, and follow what changes."""
@@ -115,11 +117,18 @@ class Configuration:
         self._tell(changed=changed)
 
     def _namespace_changed(self, old: objects.Simple | None, new: objects.Simple | None) -> None:
-        self._tell(changed=old is None or new is None or old.meta.labels != new.meta.labels)
+        """Take over the labels of a namespace; one without LocalQueues matters to nobody, and there may be many."""
+        stored, is_same = new or old, old is not None and new is not None and old.meta.labels == new.meta.labels
+        if stored is not None and not is_same:
+            self._tell(changed=bool(self._doors.get(stored.meta.key.name)))
 
     def _tell(self, *, changed: bool) -> None:
         if changed:
             self._follower.configuration_changed()
+
+
+def _namespace_of(door: objects.Custom[LocalQueue]) -> tuple[str]:
+    return (door.meta.key.namespace,)
 
 
 def _read(door: objects.Custom[LocalQueue] | None) -> tuple[str, bool] | None:

@@ -1,5 +1,6 @@
 """Whatever comes, changes and goes, and in whatever order: the books say what reading all tables afresh would say."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -145,6 +146,19 @@ def test_pods_whose_job_has_an_admitted_workload_do_not_count_but_a_slice_is_non
     assert used(pod(cpu=2), workload("b", job_uid="u-job-a", granted=1)) == {"team": 1}
     assert used(pod(cpu=2), workload("a")) == {"team": 2}
     assert used(pod(cpu=2), slice_of("a", 0)) == {"team": 2}
+
+
+@pytest.mark.parametrize(("name", "want"), [(builders.NAMESPACE, True), ("elsewhere", False)])
+def test_a_namespace_matters_where_it_has_a_local_queue(name: str, want: bool) -> None:  # noqa: FBT001
+    tables = builders.usual()
+    books = Books(tables)
+    epochs = [books.epoch("team")]
+    for rv, kind in ((8, "research"), (9, "sales")):
+        tables.namespaces.seen(builders.namespace(name, rv=rv, kind=kind))
+        epochs.append(books.epoch("team"))
+    tables.namespaces.gone(builders.namespace(name, rv=10).meta)
+    epochs.append(books.epoch("team"))
+    assert [before != after for before, after in itertools.pairwise(epochs)] == [want] * 3
 
 
 def test_what_a_queue_lends_follows_its_quota_and_its_cohort() -> None:
