@@ -107,9 +107,16 @@ def _evicted(before: Seen, victim: WorkloadFacts, queues: Queues, unseen: Contai
 
 
 def _may_displace(seen: Seen, one: WorkloadFacts, victim: WorkloadFacts, queues: Queues) -> bool:
-    mine, its = one.claimed, victim.cell
-    if mine is None or its is None or mine.flavor != its.flavor or one.job == victim.job:
+    mine = one.claimed
+    if mine is None or one.job == victim.job:
         return False
+    wanted = [its for its in seen.uses_of(victim) if its.flavor == mine.flavor]
+    return any(_may_take(seen, one, mine, victim, its, queues) for its in wanted)
+
+
+def _may_take(  # who takes what from whom
+    seen: Seen, one: WorkloadFacts, mine: Cell, victim: WorkloadFacts, its: Cell, queues: Queues
+) -> bool:
     queue = queues[mine.queue]
     if mine.queue == its.queue:
         return queue.within == "LowerPriority" and victim.priority < one.priority
@@ -122,8 +129,8 @@ def _in_vain(seen: Seen, one: WorkloadFacts, queues: Queues, unseen: Container[s
     used = seen.used()
     for each in seen.parents.values():
         goes = each.evicted or each.leaving or _may_displace(seen, one, each, queues)
-        if each.cell is not None and goes and not seen.is_outlived(each, unseen):
-            used[each.cell] -= seen.use_of(each)
+        if goes and not seen.is_outlived(each, unseen):
+            used.subtract(seen.uses_of(each))
     return one.claimed is not None and _room(used, one.claimed, queues) < (one.claim or 0)
 
 
@@ -169,7 +176,7 @@ def _could_have(seen: Seen, mine: WorkloadFacts, cell: Cell, queues: Queues) -> 
         lower = [each for each in seen.parents.values() if each.cell == cell and each.priority < mine.priority]
         freed = [each for each in lower if each.job != mine.job and not seen.is_outlived(each)]
         without = Counter(used)
-        without[cell] -= sum(map(seen.use_of, freed))
+        without[cell] -= sum(seen.uses_of(each)[cell] for each in freed)
         free = max(free, _room(without, cell, queues))
     if queue.reclaim == "Any" and not seen.strays() and not any(map(seen.is_outlived, seen.parents.values())):
         free = max(free, queue.nominal[cell.flavor] - used[cell])

@@ -1,7 +1,7 @@
 """The server's objects as auditors read them: usage, pods and slices, reckoned anew from what the objects say."""
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tests.model.contents import Cell, Facts, JobFacts, PodFacts, WorkloadFacts
@@ -42,16 +42,23 @@ class Seen:
 
     def use_of(self, parent: WorkloadFacts) -> int:
         """Return what a Workload and its slices use (rule 4)."""
+        return sum(count for _, count in self._uses(parent))
+
+    def uses_of(self, parent: WorkloadFacts) -> Counter[Cell]:
+        """Return what a Workload and its slices use of each quota: slices of one that has nothing may have another."""
+        found: Counter[Cell] = Counter()
+        for each, count in self._uses(parent):
+            if each.cell is not None:
+                found[each.cell] += count
+        return found
+
+    def _uses(self, parent: WorkloadFacts) -> Iterator[tuple[WorkloadFacts, int]]:
         if parent.granted is None:
-            return 0
-        own = min(parent.spec, parent.granted)
-        if parent.evicted or parent.finished:
-            return own
-        return own + sum(
-            min(each.spec, each.granted)
-            for each in self.slices_of(parent)
-            if each.granted is not None and each.uid not in parent.folded
-        )
+            return
+        yield parent, min(parent.spec, parent.granted)
+        for each in self.slices_of(parent) if not (parent.evicted or parent.finished) else ():
+            if each.granted is not None and each.uid not in parent.folded:
+                yield each, min(each.spec, each.granted)
 
     def is_outlived(self, parent: WorkloadFacts, unseen: Container[str] = ()) -> bool:
         """Tell whether pods run on when a Workload's job is gone: it keeps its quota until they end."""
@@ -66,8 +73,7 @@ class Seen:
         """Return what is used of each quota."""
         found: Counter[Cell] = Counter()
         for each in self.parents.values():
-            if each.cell is not None:
-                found[each.cell] += self.use_of(each)
+            found += self.uses_of(each)
         found.update(each.cell for each in self._strays() if each.cell is not None)
         return found
 
