@@ -25,6 +25,7 @@ class Standing(NamedTuple):
 class _Granted(NamedTuple):
     queue: str
     is_slice: bool
+    admitted_at: float
     standing: Standing | None
 
 
@@ -60,8 +61,8 @@ class Admitted:
         if new is not None:
             self._granted[uid] = new
             self._list(uid, new, 1)
-        if workload is not None and new is not None and (old is None or old.queue != new.queue):
-            self._remember(new.queue, admitted_at(workload))
+        if new is not None and (old is None or old.queue != new.queue):
+            self._remember(new.queue, new.admitted_at)
         return {each.queue for each in (old, new) if each is not None}
 
     def _list(self, uid: str, granted: _Granted, times: int) -> None:
@@ -91,14 +92,16 @@ def is_leaving(workload: Workload) -> bool:
 def admitted_at(workload: Workload) -> float:
     """Return when a Workload was admitted; 0 if it does not say."""
     found = workload.conditions.get(ConditionType.ADMITTED)
-    return found.since if found is not None and found.holds else 0.0
+    return found.since if found is not None else 0.0
 
 
 def _granted(workload: Workload | None) -> _Granted | None:
     if workload is None or workload.admission is None:
         return None
-    queue, uid = workload.admission.cluster_queue, workload.meta.uid
-    standing = None
-    if not workload.is_slice and not is_leaving(workload):
-        standing = Standing(workload.priority, -admitted_at(workload), uid)
-    return _Granted(queue, workload.is_slice, standing)
+    at = admitted_at(workload)
+    return _Granted(
+        queue=workload.admission.cluster_queue,
+        is_slice=workload.is_slice,
+        admitted_at=at,
+        standing=None if is_leaving(workload) else Standing(workload.priority, -at, workload.meta.uid),
+    )

@@ -3,7 +3,7 @@
 What a queue may use is not known here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from autoscaler.kube import shapes
@@ -30,14 +30,6 @@ def add(total: dict[FlavorResource, int], more: Amounts, times: int = 1) -> None
             total[key] = value
         else:
             total.pop(key, None)
-
-
-def summed(parts: Iterable[Amounts]) -> dict[FlavorResource, int]:
-    """Add up amounts."""
-    total: dict[FlavorResource, int] = {}
-    for part in parts:
-        add(total, part)
-    return total
 
 
 def worded(resource: str, amount: int) -> str:

@@ -137,20 +137,17 @@ class Books:
         return max(self._config, (self._moved if found.preempts else self._freed).get(found.cohort, 0))
 
     def refusal_of(self, uid: str) -> Refusal | None:
-        """Say why one was refused when it, or the first of its class, was last looked at; None: it was not yet."""
-        seat = self._seats.get(uid)
-        found = self.waiting.get(seat.key) if seat is not None else None
-        return found.last_refusal() if found is not None else None
+        """Say why one who waits, or the first of its class, was refused when it was last looked at; None: not yet."""
+        return self.class_of(uid).last_refusal()
 
     # Time
 
     def wake(self, now: float) -> None:
         """Let those wait whose time to be tried again has come."""
-        self._now = max(self._now, now)
-        while self._alarm and self._alarm[0][0] <= self._now:
-            at, uid = heapq.heappop(self._alarm)
-            if self._later.get(uid) == at:
-                self._refresh([uid])
+        self._now = now
+        while self._alarm and self._alarm[0][0] <= now:
+            _, uid = heapq.heappop(self._alarm)
+            self._refresh([uid])
 
     @property
     def wake_at(self) -> float | None:

@@ -26,9 +26,7 @@ class Families:
 
     def parent_of(self, workload: Workload) -> Workload | None:
         """Return the Workload that this is a slice of; None: it is no slice, or its parent is gone."""
-        uid = workload.parent_uid
-        found = self._workloads.get(uid) if uid is not None else None
-        return found if found is not None and not found.is_slice else None
+        return self._workloads.get(workload.parent_uid or "")
 
     def has_slices(self, uid: str) -> bool:
         return uid in self._slices
@@ -50,7 +48,7 @@ class Families:
             sibling = self._workloads[uid]
             if sibling.admission is not None and usage.counts(sibling, parent):
                 granted = sibling.admission.of(pod_set)
-                if granted is not None and granted.flavors:
+                if granted is not None:
                     return granted.flavors
         return {}
 

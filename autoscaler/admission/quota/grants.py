@@ -84,6 +84,4 @@ def _admitted(workload: Workload, queue: str) -> list[Change]:
     if not workload.is_slice:
         waits = "not all pods are ready yet"
         changes.append(Change(type=ConditionType.PODS_READY, holds=False, reason=PODS_NOT_READY, message=waits))
-    if ConditionType.EVICTED in workload.conditions:
-        changes.append(Change(type=ConditionType.EVICTED, holds=False, reason="Admitted", message=message))
     return changes

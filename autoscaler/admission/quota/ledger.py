@@ -76,10 +76,8 @@ class Ledger:
 
     def is_borrowing(self, name: str, keys: Iterable[FlavorResource], less: Amounts) -> bool:
         """Tell whether a queue uses more than its own of any of these, even `less` so much."""
-        queue, taken = self._queues.get(name), self._taken.get(name, {})
-        if queue is None:
-            return False
-        return any(taken.get(key, 0) - less.get(key, 0) > queue.quotas.get(key, _NONE).nominal for key in keys)
+        quotas, taken = self._queues[name].quotas, self._taken.get(name, {})
+        return any(taken.get(key, 0) - less.get(key, 0) > quotas.get(key, _NONE).nominal for key in keys)
 
 
 def _nominal(queue: Queue) -> Amounts:

@@ -78,7 +78,7 @@ def choose(  # what it is chosen for, and from what
 def wants(books: Books, workload: Workload, siblings: Siblings) -> Iterator[Want]:
     """Return what one is nominated with; slices of a pod set without flavors keep to what one of them got."""
     for want in waiting.wants(workload, books.families.parent_of(workload)):
-        if workload.is_slice and not want.flavors:
+        if not want.flavors:
             name = want.pod_set.name
             chosen = siblings.get((workload.parent_uid or "", name)) or books.families.sibling_flavors(workload, name)
             yield msgspec.structs.replace(want, flavors=chosen)

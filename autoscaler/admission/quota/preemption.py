@@ -92,7 +92,7 @@ class _Search:
         return Displacement(nomination=found, victims=tuple(map(self.situation.books.workload, needed)))
 
     def _needed(self, trial: Ledger, candidates: Iterable[Standing], wanted: Amounts) -> list[str]:
-        """Take candidates out one by one until there is room; who does not help, or does not borrow now, stays."""
+        """Take candidates out one by one until there is room; who does not borrow now stays."""
         taken_out = []
         for candidate in candidates:
             lacking = self._lacking(trial, wanted)
@@ -125,10 +125,8 @@ class _Search:
         return short
 
     def _helps(self, trial: Ledger, uid: str, lacking: set[FlavorResource]) -> bool:
-        uses = self.situation.books.family_uses(uid)
-        if not any(lacking & use.amounts.keys() for use in uses):
-            return False
-        queue = uses[0].queue
+        """Tell whether one is of the same queue, or of one that borrows what is lacking."""
+        queue = self.situation.books.family_uses(uid)[0].queue
         claimed = self.situation.claimed.get(queue, {})
         return queue == self.queue.name or trial.is_borrowing(queue, lacking, less=claimed)
 

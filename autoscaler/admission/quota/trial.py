@@ -27,7 +27,7 @@ class Trial:
         self.is_cut = False
         """Whether there was more to write than is allowed."""
         self.touched: set[CohortKey] = set()
-        """Cohorts for which something is written: what is refused there may fit if a write fails."""
+        """Cohorts of which something is taken: what is refused there may fit if a write fails."""
         self.siblings: dict[tuple[str, str], Mapping[str, str]] = {}
         """Flavors that were chosen for slices, by the parent's UID and the pod set: the next get the same."""
         self._most = most
@@ -72,10 +72,7 @@ class Trial:
 
     def drop_claim(self, workload: Workload) -> None:
         """Give up a claim; others are admitted into it when the books say so."""
-        claim = workload.claim
-        self._write(
-            grants.drop_claim(workload), self.books.queues.get(claim.cluster_queue if claim is not None else "")
-        )
+        self._write(grants.drop_claim(workload))
 
     def displace(self, victim: Workload, found: Nomination) -> None:
         """Evict one for another that has a claim."""
@@ -87,7 +84,7 @@ class Trial:
         self._leaving.add(workload.meta.uid)
         self._write(grants.drain(workload, queue.name, self.now), queue)
 
-    def _write(self, write: Write, queue: Queue | None) -> None:
+    def _write(self, write: Write, queue: Queue | None = None) -> None:
         if queue is not None:
             self.touched.add(queue.cohort)
         if self.is_full:

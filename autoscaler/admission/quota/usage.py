@@ -7,6 +7,7 @@ left of a quota is not known here.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from autoscaler.admission.quota import amounts
 from autoscaler.admission.quota.amounts import Amounts, FlavorResource
 from autoscaler.admission.workload import Admission, Requests, Workload
 from autoscaler.api import keys
@@ -57,13 +58,10 @@ def of_pod(pod: objects.Pod) -> tuple[str, Use] | None:
 
 
 def _add(total: dict[FlavorResource, int], requests: Requests, count: int, flavors: Mapping[str, str]) -> None:
-    for resource, flavor in flavors.items():
-        amount = requests.get(resource, 0) * count
-        if amount:
-            key = FlavorResource(flavor, resource)
-            total[key] = total.get(key, 0) + amount
+    each = {FlavorResource(flavor, resource): requests.get(resource, 0) for resource, flavor in flavors.items()}
+    amounts.add(total, each, count)
 
 
 def _flavors(stamp: str) -> dict[str, str]:
     parts = (each.partition("=") for each in stamp.split(","))
-    return {resource: flavor for resource, _, flavor in parts if flavor}
+    return {resource: flavor for resource, _, flavor in parts}

@@ -193,8 +193,6 @@ class Waiting:
         if not found.members:
             del self._classes[key]
             del self._doors[key.local_queue][key]
-            if not self._doors[key.local_queue]:
-                del self._doors[key.local_queue]
 
     def move(self, local_queue: objects.Key, queue: str | None) -> None:
         """Take over where a LocalQueue leads now; slices stay with their parent's queue."""

@@ -60,8 +60,7 @@ def _used(tables: Tables, every: dict[str, Workload]) -> list[Use]:
 
 
 def _parent(each: Workload, every: dict[str, Workload]) -> Workload | None:
-    found = every.get(each.parent_uid or "")
-    return found if found is not None and not found.is_slice else None
+    return every.get(each.parent_uid or "")
 
 
 def _may_wait(each: Workload, every: dict[str, Workload]) -> bool:

@@ -86,6 +86,41 @@ def test_resources_of_one_group_come_from_one_flavor() -> None:
     assert chosen(two_flavors(flavors=quota), workload_manifest("a", pod_sets=sets)) == want_told
 
 
+def test_resources_of_one_group_are_taken_once() -> None:
+    quota = {"spot": {"cpu": 8, "memory": "8Gi"}}
+    sets = [{"name": name, "count": 1, "requests": {"cpu": 4, "memory": "4Gi"}} for name in ("head", "work")]
+    want = {"cpu": "spot", "memory": "spot"}
+    assert chosen(two_flavors(flavors=quota), workload_manifest("a", pod_sets=sets)) == {"head": want, "work": want}
+
+
+def test_three_pod_sets_of_one_flavor_add_up() -> None:
+    sets = [pod_set(name, 1, cpu=4) for name in ("head", "work", "more")]
+    one = two_flavors(flavors={"spot": {"cpu": 10}})
+    want = "needs 4 cpu of flavor spot, 2 are free: 2 missing"
+    assert chosen(one, workload_manifest("a", pod_sets=sets)) == want
+
+
+def test_where_too_much_is_used_nothing_is_said_to_be_free() -> None:
+    full = workload_manifest("full", count=9, granted=9)
+    one = two_flavors(flavors={"spot": {"cpu": 4}})
+    assert chosen(one, full, asks()) == "needs 1 cpu of flavor spot, 0 are free: 1 missing"
+
+
+def test_the_first_resource_by_name_that_is_not_covered_is_told() -> None:
+    sets = [{"name": "main", "count": 1, "requests": {"gpu": 1, "disk": 1}}]
+    want = "pod set main requests disk, which ClusterQueue team has no quota for"
+    assert chosen(two_flavors(), workload_manifest("a", pod_sets=sets)) == want
+
+
+def test_where_groups_were_merged_growth_keeps_to_one_of_its_flavors() -> None:
+    quota = {name: {"cpu": 9, "memory": "9Gi"} for name in ("spot", "demand")}
+    sets = [{"name": "main", "count": 3, "requests": {"cpu": 1, "memory": "1Gi"}}]
+    parent = workload_manifest("a", pod_sets=sets, granted=1, flavors={"cpu": "spot", "memory": "demand"})
+    part = slice_manifest("a", 0, pod_sets=[{**sets[0], "count": 1}])
+    want = {"main": {"cpu": "demand", "memory": "demand"}}
+    assert chosen(two_flavors(flavors=quota), parent, part, name="a-main-0") == want
+
+
 def test_groups_choose_apart() -> None:
     made = tables(
         flavor("spot"),
@@ -103,19 +138,18 @@ def test_what_is_not_requested_needs_no_quota() -> None:
     assert chosen(two_flavors(), workload_manifest("a", pod_sets=sets)) == {"main": {}}
 
 
+def affine(*terms: dict[str, Any]) -> dict[str, Any]:
+    """Pods that require nodes which meet one of these terms."""
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
 SELECTS = {"nodeSelector": {"kind": "demand"}}
-AFFINE = {
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": "kind", "operator": "NotIn", "values": ["spot"]}]},
-                    {"matchExpressions": [{"key": "kind", "operator": "In", "values": ["x"]}]},
-                ]
-            }
-        }
-    }
-}
+NAMED = {"key": "metadata.name", "operator": "In", "values": ["node"]}
+AFFINE = affine(
+    {"matchExpressions": [{"key": "kind", "operator": "NotIn", "values": ["spot"]}]},
+    {"matchExpressions": [{"key": "kind", "operator": "In", "values": ["x"]}]},
+)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +158,23 @@ AFFINE = {
         ({"nodeLabels": {"kind": "spot"}}, SELECTS, "has label kind=spot, the pods select kind=demand"),
         ({"nodeLabels": {"kind": "spot"}}, AFFINE, "has labels that the pods' required node affinity excludes"),
         ({"nodeTaints": [TAINT]}, {}, "has taint spot=yes:NoSchedule, which the pods do not tolerate"),
+        (
+            {"nodeTaints": [TAINT], "tolerations": [{**TAINT, "effect": "NoExecute"}]},
+            {},
+            "has taint spot=yes:NoSchedule, which the pods do not tolerate",
+        ),
     ],
 )
 def test_a_flavor_that_conflicts_is_refused(spot: dict[str, Any], pods: dict[str, Any], why: str) -> None:
     assert chosen(two_flavors(spot=spot), asks(**pods)) == {"main": {"cpu": "demand"}}
     alone = two_flavors(spot=spot, flavors={"spot": {"cpu": 4}})
     assert chosen(alone, asks(**pods)) == f"no flavor of ClusterQueue team suits pod set main: flavor spot {why}"
+
+
+def test_a_term_that_asks_for_nothing_is_met_by_no_node() -> None:
+    one = two_flavors(flavors={"spot": {"cpu": 4}})
+    why = "flavor spot has labels that the pods' required node affinity excludes"
+    assert chosen(one, asks(**affine({}))) == f"no flavor of ClusterQueue team suits pod set main: {why}"
 
 
 @pytest.mark.parametrize(
@@ -139,9 +184,13 @@ def test_a_flavor_that_conflicts_is_refused(spot: dict[str, Any], pods: dict[str
         ({"nodeLabels": {"zone": "a"}}, SELECTS),
         ({"nodeLabels": {"kind": "x"}}, AFFINE),
         ({"nodeLabels": {"zone": "a"}}, AFFINE),
+        ({"nodeLabels": {"kind": "demand"}}, AFFINE),
+        ({"nodeLabels": {"kind": "spot"}}, {"affinity": {"nodeAffinity": {"preferred": []}}}),
+        ({"nodeLabels": {"kind": "spot"}}, affine({"matchFields": [NAMED]})),
         ({"nodeTaints": [TAINT]}, {"tolerations": [{"key": "spot", "operator": "Exists"}]}),
         ({"nodeTaints": [TAINT], "tolerations": [{"key": "spot", "value": "yes"}]}, {}),
         ({"nodeTaints": [{**TAINT, "effect": "PreferNoSchedule"}]}, {}),
+        ({"nodeTaints": [TAINT], "tolerations": [TAINT]}, {}),
     ],
 )
 def test_a_flavor_that_suits_is_taken(spot: dict[str, Any], pods: dict[str, Any]) -> None:
@@ -179,6 +228,8 @@ def test_slices_of_a_pod_set_added_later_choose_freely_and_keep_together() -> No
     assert chosen(two_flavors(), parent, first, name="a-new-0") == {"new": {"cpu": "spot"}}
     sibling = slice_manifest("a", 1, set_name="new", granted=1, flavors={"cpu": "demand"})
     assert chosen(two_flavors(), parent, first, sibling, name="a-new-0") == {"new": {"cpu": "demand"}}
+    cousin = slice_manifest("a", 0, set_name="main", granted=1, flavors={"cpu": "spot"})
+    assert chosen(two_flavors(), parent, first, cousin, sibling, name="a-new-0") == {"new": {"cpu": "demand"}}
     folded = workload_manifest(
         "a",
         pod_sets=sets,
@@ -187,6 +238,35 @@ def test_slices_of_a_pod_set_added_later_choose_freely_and_keep_together() -> No
         status={"foldedSlices": ["u-a-new-1"]},
     )
     assert chosen(two_flavors(), folded, first, sibling, name="a-new-0") == {"new": {"cpu": "spot"}}
+
+
+def test_slices_of_other_jobs_choose_for_themselves() -> None:
+    sets = [pod_set("main", 1), pod_set("new", 9)]
+    parents = [workload_manifest(name, pod_sets=sets, granted={"main": 0}) for name in "ab"]
+    sibling = slice_manifest("a", 1, set_name="new", granted=1, cpu=4)
+    firsts = [slice_manifest(name, 0, set_name="new", cpu=4) for name in "ab"]
+    every, told = decided(two_flavors(), *parents, sibling, *firsts)
+    assert told == {"a-new-0": "needs 4 cpu of flavor spot, 0 are free: 4 missing"}
+    granted = every["b-new-0"].admission
+    assert granted is not None
+    assert granted.assignments[0].flavors == {"cpu": "demand"}
+
+
+def test_jobs_that_tried_other_flavors_are_not_alike() -> None:
+    """The first takes spot for what could use both, and then lacks it for what cannot."""
+    sets = [pod_set("any", 1, cpu=4), pod_set("bound", 1, cpu=4, nodeSelector={"kind": "spot"})]
+    tried = {"requeue": {"count": 1, "at": builders.time(1), "flavorsTried": ["spot"]}}
+    made = tables(
+        flavor("spot", nodeLabels={"kind": "spot"}),
+        flavor("demand", nodeLabels={"kind": "demand"}),
+        cluster_queue(flavors=BOTH),
+        local_queue(),
+    )
+    every, told = decided(
+        made, workload_manifest("a", pod_sets=sets, age=9), workload_manifest("b", pod_sets=sets, status=tried, age=8)
+    )
+    assert list(told) == ["a"]
+    assert every["b"].admission is not None
 
 
 def test_slices_that_choose_freely_in_one_plan_choose_alike() -> None:
