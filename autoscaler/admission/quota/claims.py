@@ -8,7 +8,6 @@ want it any more, or cannot get it by displacing anybody.
 from autoscaler.admission.quota import amounts, nomination, preemption
 from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.preemption import Displacement, Situation
-from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.trial import Trial
 from autoscaler.admission.quota.usage import Use
 from autoscaler.admission.quota.waiting import Want
@@ -49,20 +48,18 @@ def _displacement(trial: Trial, workload: Workload, use: Use, situation: Situati
     """Find out whom one that has a claim must displace; None: it cannot be had, or is not wanted any more."""
     found = trial.books.class_of(workload.meta.uid)
     queue = trial.books.queues.get(use.queue)
-    if queue is None or trial.books.config.refusal(found) is not None or not _is_wanted(trial, workload, queue):
+    if queue is None or trial.books.config.refusal(found) is not None or not _is_wanted(trial, workload):
         return None
     return preemption.find(situation, workload, queue) if found.queue == queue.name else None
 
 
-def _is_wanted(trial: Trial, workload: Workload, queue: Queue) -> bool:
+def _is_wanted(trial: Trial, workload: Workload) -> bool:
     """Tell whether a claim is for what one is nominated with now."""
-    claim = workload.claim
+    claimed = {each.name: each for each in workload.claim.assignments} if workload.claim is not None else {}
     wanted = {each.pod_set.name: each for each in nomination.wants(trial.books, workload, trial.siblings) if each.count}
-    if claim is None or claim.cluster_queue != queue.name or wanted.keys() != {each.name for each in claim.assignments}:
-        return False
-    return all(_suits(each, wanted[each.name]) for each in claim.assignments)
+    return wanted.keys() == claimed.keys() and all(_suits(claimed[name], wanted[name]) for name in wanted)
 
 
 def _suits(claimed: Assignment, want: Want) -> bool:
-    locked = want.flavors
-    return claimed.count == want.count and all(locked.get(name, each) == each for name, each in claimed.flavors.items())
+    """Tell whether what is claimed for a pod set is what it wants, in the flavors that it is locked to."""
+    return claimed.count == want.count and {**claimed.flavors, **want.flavors} == claimed.flavors

@@ -54,7 +54,7 @@ def decide(books: Books, *, now: float, most: int) -> CyclePlan:
     cycle.gather()
     cycle.admit()
     return CyclePlan(
-        writes=tuple(trial.writes),
+        writes=tuple(trial.writes.values()),
         refused=tuple(cycle.refused),
         is_cut=trial.is_cut or cycle.has_more,
         wake_at=books.wake_at,

@@ -14,6 +14,7 @@ from autoscaler.admission.quota.preemption import Displacement, Situation
 from autoscaler.admission.quota.queues import CohortKey, Queue
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import Write
+from autoscaler.kube import objects
 
 
 class Trial:
@@ -23,7 +24,8 @@ class Trial:
         self.books = books
         self.now = now
         self.ledger = books.ledger.copy()
-        self.writes: list[Write] = []
+        self.writes: dict[objects.Key, Write] = {}
+        """One for each object: who is admitted after all does not have its claim dropped first."""
         self.is_cut = False
         """Whether there was more to write than is allowed."""
         self.touched: set[CohortKey] = set()
@@ -90,4 +92,4 @@ class Trial:
         if self.is_full:
             self.is_cut = True
         else:
-            self.writes.append(write)
+            self.writes[write.key] = write

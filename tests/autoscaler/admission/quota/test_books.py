@@ -3,12 +3,14 @@
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.books import Books
+from autoscaler.kube import objects
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import NOW, admission, cluster_queue, pod, slice_of, workload
 from tests.autoscaler.admission.quota import recomputing
@@ -161,6 +163,53 @@ def test_a_namespace_matters_where_it_has_a_local_queue(name: str, want: bool) -
     assert [before != after for before, after in itertools.pairwise(epochs)] == [want] * 3
 
 
+def test_only_workloads_are_counted_and_only_while_they_have_quota() -> None:
+    tables = builders.usual(workload("a", granted=1), slice_of("a", 0, granted=1))
+    books, door = Books(tables), local_queue().meta.key
+    assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (1, 1)
+    tables.workloads.seen(workload("a", rv=2))
+    assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (0, 0)
+    assert (books.admitted.displaceable("team"), books.admitted.leaving("team")) == ([], set())
+    tables.workloads.seen(workload("a", granted=1, rv=3))
+    assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (1, 1)
+
+
+def test_those_who_are_leaving_are_known_until_they_are_gone() -> None:
+    tables = builders.usual(workload("a", granted=1, evicted=True), workload("b", granted=1))
+    books = Books(tables)
+    assert books.admitted.leaving("team") == {"u-a"}
+    assert [each.uid for each in books.admitted.displaceable("team")] == ["u-b"]
+    tables.workloads.seen(workload("a", rv=2))
+    assert books.admitted.leaving("team") == set()
+
+
+def test_one_that_does_not_say_when_it_was_admitted_is_displaced_last() -> None:
+    silent = workload("silent", status={"admission": admission({"main": 1})})
+    books = Books(builders.usual(silent, workload("a", granted=1)))
+    assert [each.uid for each in books.admitted.displaceable("team")] == ["u-a", "u-silent"]
+
+
+def exact(*stored: Any) -> dict[FlavorResource, int]:
+    return dict(Books(builders.usual(*stored)).usage.get("team", {}))
+
+
+def test_pod_sets_of_one_flavor_add_up_and_one_that_is_gone_uses_nothing() -> None:
+    sets = [builders.pod_set("head", 1), builders.pod_set("work", 3, cpu=2)]
+    granted = workload("a", pod_sets=sets, granted={"head": 1, "work": 2, "gone": 5})
+    assert exact(granted) == {FlavorResource("spot", "cpu"): 5000}
+
+
+def test_what_is_stamped_on_a_pod_and_not_requested_is_not_used() -> None:
+    assert exact(pod(flavors="cpu=spot,memory=spot")) == {FlavorResource("spot", "cpu"): 1000}
+    assert exact(pod(flavors="")) == {}
+
+
+def test_pods_that_were_not_opened_by_us_use_nothing() -> None:
+    plain = objects.pod(msgspec.json.encode({"metadata": builders.metadata("plain"), "spec": {"containers": []}}))
+    books = Books(builders.usual(plain))
+    assert (books.usage, books._strays._jobs) == ({}, {})
+
+
 def test_what_a_queue_lends_follows_its_quota_and_its_cohort() -> None:
     tables = builders.tables(cluster_queue("a", cohort="all"), cluster_queue("b", cohort="all"))
     tables.workloads.seen(workload("w", count=3, granted=3, cluster_queue="a"))
@@ -176,5 +225,12 @@ def test_what_a_queue_lends_follows_its_quota_and_its_cohort() -> None:
     assert (free("a"), free("b")) == (1, 10)
     tables.cluster_queues.gone(cluster_queue("a", rv=4).meta)
     assert free("b") == 10
+    tables.workloads.seen(workload("w", count=2, granted=2, cluster_queue="a", rv=2))
+    assert free("b") == 10
     tables.cluster_queues.seen(cluster_queue("a", cohort="all", rv=5))
-    assert (free("a"), free("b")) == (17, 17)
+    assert (free("a"), free("b")) == (18, 18)
+
+
+def test_queues_without_a_cohort_lend_each_other_nothing() -> None:
+    books, key = Books(builders.tables(cluster_queue("a"), cluster_queue("b"))), FlavorResource("spot", "cpu")
+    assert [books.ledger.free(books.queues[name], key) // 1000 for name in "ab"] == [10, 10]

@@ -82,8 +82,9 @@ def test_nothing_is_admitted_where_more_is_used_than_there_is() -> None:
 
 def test_a_claim_is_held_against_everybody_but_its_owner() -> None:
     claim = {"claim": builders.admission({"main": 8})}
-    plan = decide(usual(workload("a", count=8, status=claim, age=1), workload("b", cpu=3, age=9)))
-    assert names(plan) == ["admit a"]
+    claimant = workload("a", count=8, status=claim, age=1)
+    assert names(decide(usual(claimant, workload("b", cpu=3, age=9)))) == ["admit a"]
+    assert sorted(names(decide(usual(claimant, workload("b", cpu=2, age=9))))) == ["admit a", "admit b"]
 
 
 # Order
@@ -112,6 +113,29 @@ def test_those_within_nominal_come_before_those_that_borrow() -> None:
     plan = decide(cohort(5, 5, *waiting))
     assert names(plan) == ["admit b"]
     assert told(plan) == {"a": "needs 6 cpu of flavor spot, 5 are free: 1 missing"}
+
+
+def test_one_that_was_put_off_is_admitted_once() -> None:
+    waiting = [workload("a", cpu=6, priority=9), workload("b", queue="other-door")]
+    assert names(decide(cohort(5, 10, *waiting))) == ["admit b", "admit a"]
+
+
+def test_one_that_borrows_more_of_one_resource_only_is_put_off_as_well() -> None:
+    def quota(cpu: int) -> Any:
+        return {"spot": {"cpu": cpu, "memory": "9Gi"}}
+
+    sets = [builders.pod_set(requests={"cpu": 2, "memory": "1Gi"})]
+    made = tables(
+        flavor(),
+        cluster_queue("team", flavors=quota(3), cohort="all"),
+        cluster_queue("other", flavors=quota(1), cohort="all"),
+        local_queue("door", queue="team"),
+        local_queue("other-door", queue="other"),
+        workload("used", count=2, granted=2),
+        workload("a", pod_sets=sets, priority=9),  # 4 of 3 cpus
+        workload("b", queue="other-door"),
+    )
+    assert names(decide(made)) == ["admit b"]
 
 
 def test_one_that_borrows_is_looked_at_again_when_its_first_flavor_is_full() -> None:
@@ -188,6 +212,10 @@ def test_a_cohort_lends_what_is_unused_up_to_the_borrowing_limit() -> None:
     assert names(decide(cohort(5, 5, workload("a", cpu=11)))) == []
     assert names(decide(cohort((5, 2), 5, workload("a", cpu=7)))) == ["admit a"]
     assert names(decide(cohort((5, 2), 5, workload("a", cpu=8)))) == []
+    assert names(decide(cohort((5, 9), 5, workload("a", cpu=11)))) == []
+    used = workload("used", count=4, granted=4)
+    assert names(decide(cohort((5, 2), 5, used, workload("a", cpu=3)))) == ["admit a"]
+    assert names(decide(cohort((5, 2), 5, used, workload("a", cpu=4)))) == []
     lent = workload("b", count=3, granted=3, cluster_queue="other", queue="other-door")
     assert names(decide(cohort(5, 5, lent, workload("a", cpu=8)))) == []
     assert names(decide(cohort(5, 5, lent, workload("a", cpu=7)))) == ["admit a"]
@@ -215,6 +243,14 @@ def test_a_drained_queue_evicts_whom_it_admitted_and_keeps_their_usage() -> None
         assert (each.is_evicted, each.conditions["Evicted"].reason) == (True, "QueueStopped")
     assert list(books.usage["team"].values()) == [2000]
     assert cycle.decide(books, now=NOW, most=9).writes == ()
+
+
+@pytest.mark.accept("E11", part="stopPolicy")
+def test_drained_queues_are_drained_in_the_order_of_their_names() -> None:
+    made = tables(*(cluster_queue(name, stop="HoldAndDrain") for name in ("b", "a", "c")))
+    for name in "abc":
+        made.workloads.seen(workload(f"w{name}", granted=1, cluster_queue=name))
+    assert names(decide(made)) == ["evict wa", "evict wb", "evict wc"]
 
 
 @pytest.mark.parametrize(
@@ -280,6 +316,8 @@ def test_a_plan_has_no_more_writes_than_allowed_and_says_that_there_is_more() ->
     plan = decide(made, most=2)
     assert (names(plan), plan.is_cut) == (["admit a", "admit b"], True)
     assert not decide(made, most=3).is_cut
+    large = decide(usual(workload("a", cpu=9, age=9), workload("b", cpu=8, age=8)), most=1)
+    assert (names(large), large.refused) == (["admit a"], ())  # who is behind is not looked at
 
 
 # What is written
@@ -312,6 +350,13 @@ def test_an_admission_is_written_whole() -> None:
     assert stored.conditions["PodsReady"].reason == "PodsNotReadyYet"
 
 
+def test_the_admission_of_a_slice_says_nothing_of_its_pods() -> None:
+    plan = decide(usual(workload("a", count=2, granted=1), slice_of("a", 0)))
+    (write,) = plan.writes
+    assert "firstAdmitted" not in write.body
+    assert [each["type"] for each in write.body["conditions"]] == ["QuotaReserved", "Admitted"]
+
+
 @pytest.mark.accept("E10", part="comes back with what it was first admitted with")
 def test_one_comes_back_with_no_more_than_it_was_first_admitted_with() -> None:
     first = {"firstAdmitted": [{"name": "main", "count": 2}]}
@@ -323,6 +368,9 @@ def test_one_comes_back_with_no_more_than_it_was_first_admitted_with() -> None:
     assert stored.admission is not None
     assert {each.name: each.count for each in stored.admission.assignments} == {"main": 2}
     assert stored.first_admitted == {"main": 2}
+    smaller = usual(workload("a", count=1, status=first))
+    (write,) = decide(smaller).writes
+    assert [each["count"] for each in write.body["admission"]["podSetAssignments"]] == [1]
 
 
 def test_a_write_on_what_has_changed_meanwhile_fails() -> None:

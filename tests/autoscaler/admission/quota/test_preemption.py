@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.admission.quota import cycle
+from autoscaler.admission.quota import cycle, refusals
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.configuration import Tables
 from tests.autoscaler.admission import builders
@@ -60,6 +60,10 @@ class Play:
         self.cluster.apply(plan.writes)
         return [f"{write.step} {write.key.name}" for write in plan.writes]
 
+    def told(self) -> dict[str, str]:
+        plan = cycle.decide(self.books, now=NOW, most=100)
+        return {each.workload.meta.key.name: refusals.worded(each.refusal) for each in plan.refused}
+
     def clear(self, name: str) -> None:
         """Give back what an evicted one had, as its pods are gone."""
         self.cluster.change(name, {"status": {"admission": None, "conditions": []}})
@@ -87,6 +91,7 @@ def test_first_the_claim_then_the_evictions_then_the_admission() -> None:
 
 def test_nobody_else_is_admitted_into_a_claim() -> None:
     play = Play(one_queue(), running("low", 8), workload_manifest("high", count=10, priority=1))
+    play.cluster.put(workload_manifest("behind", cpu=2))
     assert play.step() == ["claim high"]
     play.cluster.put(workload_manifest("tiny", priority=2))
     assert play.step() == ["evict low"]
@@ -125,6 +130,65 @@ def test_claims_that_can_all_be_had_are_not_in_each_others_way_and_the_worst_giv
     assert [each.meta.key.name for each in play.books.claimants()] == ["a", "c"]
 
 
+def test_victims_of_one_claim_count_as_gone_for_the_next_in_the_same_plan() -> None:
+    play = Play(one_queue(), running("mid", 8, priority=1), running("low", 2))
+    play.cluster.put(workload_manifest("a", count=5, priority=2))
+    play.cluster.put(workload_manifest("b", count=4, priority=1))
+    assert play.step() == ["claim a", "claim b"]
+
+
+def test_those_of_a_drained_queue_count_as_gone_in_the_same_plan() -> None:
+    made = two_queues(cluster_queue("other", flavors={"spot": {"cpu": 5}}, cohort="all", stop="HoldAndDrain", rv=2))
+    made.cluster_queues.seen(cluster_queue("team", flavors={"spot": {"cpu": 5}}, cohort="all", reclaim="Any", rv=2))
+    play = Play(made, theirs("a", 10), workload_manifest("mine", count=5))
+    assert play.step() == ["evict a"]
+
+
+def test_one_that_waits_for_those_it_displaces_is_told_so() -> None:
+    play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
+    want = "waits until displaced jobs have given their quota back; needs 4 cpu of flavor spot, 0 are free: 4 missing"
+    assert play.told() == {"high": want}
+    play.step()
+    play.step()
+    assert play.told() == {"high": want}
+    play.cluster.tables.flavors.gone(flavor(rv=2).meta)
+    want = "no flavor of ClusterQueue team suits pod set main: flavor spot does not exist"
+    assert play.told() == {"high": want}
+
+
+# Who comes first
+
+
+def borrowers(*stored: Any, spare: int, **other: Any) -> Tables:
+    """A queue `team` of 5 that may not borrow, `other` that lends, and `poor`, which has nothing of its own."""
+    return tables(
+        flavor(),
+        cluster_queue("team", flavors={"spot": {"cpu": (5, 0)}}, cohort="all", within="LowerPriority"),
+        cluster_queue("other", flavors={"spot": {"cpu": spare}}, cohort="all", **other),
+        cluster_queue("poor", flavors={"spot": {"cpu": 0}}, cohort="all"),
+        local_queue("door", queue="team"),
+        local_queue("poor-door", queue="poor"),
+        *stored,
+    )
+
+
+def test_one_that_displaces_within_its_quota_comes_before_one_that_borrows() -> None:
+    play = Play(borrowers(spare=6), running("low", 5), workload_manifest("x", count=5, priority=1))
+    play.cluster.put(workload_manifest("y", cpu=5, priority=9, queue="poor-door"))
+    play.cluster.put(workload_manifest("z", cpu=1, queue="poor-door"))
+    plan = cycle.decide(play.books, now=NOW, most=9)
+    assert [f"{write.step} {write.key.name}" for write in plan.writes] == ["claim x", "admit z"]
+    assert [each.workload.meta.key.name for each in plan.refused] == ["x", "y"]  # each is told once
+
+
+def test_one_that_would_borrow_by_displacing_comes_after_those_that_would_not() -> None:
+    made = two_queues(within="LowerPriority")
+    made.cluster_queues.seen(cluster_queue("other", flavors={"spot": {"cpu": 5}}, cohort="all", reclaim="Any", rv=2))
+    play = Play(made, running("low", 7), theirs("a", 3), workload_manifest("high", count=6, priority=9))
+    play.cluster.put(workload_manifest("modest", count=2, queue="other-door"))
+    assert play.step() == ["claim modest"]
+
+
 # When a claim is dropped
 
 
@@ -136,6 +200,47 @@ def test_a_claim_is_dropped_when_its_owner_wants_something_else() -> None:
     assert play.books.claimants() == []
     assert play.step() == ["claim high"]
     assert play.step() == ["evict low"]
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        admission({"main": 4}),
+        admission({"main": 4, "more": 2}),
+        admission({"main": 3, "more": 1}),
+        admission({"main": 4, "more": 1}, queue="gone"),
+    ],
+)
+def test_a_claim_is_for_all_of_what_its_owner_wants(claimed: Manifest) -> None:
+    sets = [builders.pod_set("main", 4), builders.pod_set("more", 1)]
+    play = Play(one_queue(), running("low", 10))
+    play.cluster.put(workload_manifest("high", pod_sets=sets, priority=1, status={"claim": claimed}))
+    assert (play.step(), play.books.claimants()) == (["claim high"], [])
+
+
+def test_a_claim_is_dropped_when_its_local_queue_leads_elsewhere() -> None:
+    play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
+    play.step()
+    play.cluster.tables.cluster_queues.seen(cluster_queue("other", flavors={"spot": {"cpu": 1}}))
+    play.cluster.tables.local_queues.seen(local_queue(queue="other", rv=2))
+    assert (play.step(), play.step()) == (["claim high"], [])
+
+
+def test_one_that_fits_after_all_is_admitted_in_one_write() -> None:
+    play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
+    play.step()
+    play.cluster.change("high", {"spec": {"podSets": [builders.pod_set(count=5)]}})
+    play.cluster.remove("low")
+    assert (play.step(), play.step()) == (["admit high"], [])
+    assert play.books.claimants() == []
+
+
+def test_a_claim_that_cannot_be_had_is_in_nobodys_way() -> None:
+    play = Play(one_queue(), running("top", 5, priority=9), running("low", 5))
+    for name, count, priority in (("a", 8, 2), ("b", 5, 1)):
+        claim = {"claim": admission({"main": count})}
+        play.cluster.put(workload_manifest(name, count=count, priority=priority, status=claim))
+    assert play.step() == ["claim a", "evict low"]
 
 
 @pytest.mark.parametrize("change", [{"spec": {"active": False}}, {"spec": {"queueName": "nowhere"}}])
@@ -199,6 +304,14 @@ def test_nobody_is_displaced_where_the_policy_says_never() -> None:
     assert play.step() == []
 
 
+def test_within_and_beyond_the_queue_each_policy_holds_for_itself() -> None:
+    high = workload_manifest("high", count=5, priority=1)
+    play = Play(two_queues(within="Never", reclaim="Any"), running("low", 5), theirs("own", 5), high)
+    assert play.step() == []
+    play = Play(two_queues(within="LowerPriority", reclaim="Never"), theirs("low", 10), high)
+    assert play.step() == []
+
+
 def test_lowest_priority_goes_first_then_the_youngest_then_by_uid() -> None:
     low = [
         running("mid", 2, priority=1, admitted_ago=1),
@@ -220,6 +333,37 @@ def test_no_more_are_displaced_than_needed() -> None:
     )
     play.step()
     assert play.step() == ["evict big"]
+
+
+def test_of_two_that_could_be_spared_the_one_that_matters_more_is() -> None:
+    low = [
+        running("young", 2, admitted_ago=1),
+        running("old", 2, admitted_ago=9),
+        running("mid", 4, priority=1),
+        running("top", 2, priority=9),
+    ]
+    play = Play(one_queue(), *low, workload_manifest("high", count=5, priority=5))
+    play.step()
+    assert play.step() == ["evict young", "evict mid"]
+
+
+def test_where_nothing_is_lent_to_others_one_may_borrow_rather_than_displace_more() -> None:
+    play = Play(two_queues(within="LowerPriority"), running("low1", 5), running("low2", 5))
+    play.cluster.put(workload_manifest("high", count=5, priority=1))
+    assert (play.step(), play.step()) == (["claim high"], ["evict low1"])
+
+
+def test_victims_of_all_queues_are_taken_by_priority() -> None:
+    made = two_queues(within="LowerPriority", reclaim="LowerPriority")
+    play = Play(made, running("mine", 3, priority=1), theirs("lent", 7), workload_manifest("high", count=2, priority=2))
+    assert (play.step(), play.step()) == (["claim high"], ["evict lent"])
+
+
+def test_one_takes_back_what_was_lent_and_displaces_within_its_queue_for_the_rest() -> None:
+    made = two_queues(within="LowerPriority", reclaim="Any")
+    play = Play(made, running("low", 3), theirs("lent", 7), workload_manifest("high", count=5, priority=1))
+    play.step()
+    assert sorted(play.step()) == ["evict lent", "evict low"]
 
 
 def test_nobody_is_evicted_unless_the_whole_set_suffices() -> None:
@@ -274,6 +418,7 @@ def test_a_slice_displaces_by_its_parents_priority_and_never_its_own_family() ->
 
 def test_the_slices_of_a_victim_go_with_it() -> None:
     slices = [slice_manifest("low", each, granted=1) for each in range(5)]
+    slices.append(slice_manifest("low", 5))
     play = Play(one_queue(), workload_manifest("low", count=10, granted=5), *slices)
     play.cluster.put(workload_manifest("high", count=10, priority=1))
     assert (play.step(), play.step()) == (["claim high"], ["evict low"])
@@ -314,10 +459,23 @@ def test_what_is_only_claimed_makes_nobody_a_borrower() -> None:
         theirs("a", 4, evicted=True),
         theirs("lent", 6, priority=7),
         running("own", 5, cluster_queue="third", queue="third-door"),
-        workload_manifest("next", count=4, queue="third-door", status=claim),
+        workload_manifest("next", count=4, queue="third-door", status=claim, age=200),
     )
     play.cluster.put(workload_manifest("mine", count=5))
     assert (play.step(), play.step()) == (["claim mine"], ["evict lent"])
+
+
+def test_nobody_is_displaced_for_what_another_only_claims() -> None:
+    third = cluster_queue("third", flavors={"spot": {"cpu": 5}}, cohort="all")
+    claim = {"claim": admission({"main": 4}, queue="third")}
+    play = Play(
+        two_queues(third, local_queue("third-door", queue="third"), reclaim="Any"),
+        theirs("own", 5),
+        running("theirs", 5, cluster_queue="third", queue="third-door"),
+        workload_manifest("next", count=4, queue="third-door", status=claim, age=200),
+        workload_manifest("mine", count=5),
+    )
+    assert play.step() == ["admit next"]
 
 
 def test_only_one_that_stays_within_nominal_takes_back() -> None:
@@ -333,9 +491,36 @@ def test_one_that_borrows_may_displace_within_its_queue() -> None:
     assert (play.step(), play.step()) == (["claim high"], ["evict low"])
 
 
-def test_a_flavor_in_which_displacing_helps_is_found_behind_one_in_which_it_does_not() -> None:
+def two_flavors(*stored: Any, **queue: Any) -> Tables:
     quota = {"spot": {"cpu": 5}, "demand": {"cpu": 5}}
-    made = tables(flavor("spot"), flavor("demand"), cluster_queue(flavors=quota, within="LowerPriority"), local_queue())
+    return tables(flavor("spot"), flavor("demand"), cluster_queue(flavors=quota, **queue), local_queue(), *stored)
+
+
+def test_a_flavor_in_which_displacing_helps_is_found_behind_one_in_which_it_does_not() -> None:
+    made = two_flavors(within="LowerPriority")
     play = Play(made, running("equal", 5, priority=1), running("low", 5, flavors={"cpu": "demand"}))
     play.cluster.put(workload_manifest("high", count=5, priority=1))
     assert (play.step(), play.step()) == (["claim high"], ["evict low"])
+
+
+def test_one_that_has_a_claim_keeps_to_its_flavors() -> None:
+    claim = {"claim": admission({"main": 5}, flavors={"cpu": "demand"})}
+    play = Play(two_flavors(within="LowerPriority"), running("a", 5), running("b", 5, flavors={"cpu": "demand"}))
+    play.cluster.put(workload_manifest("high", count=5, priority=1, status=claim))
+    assert play.step() == ["evict b"]
+
+
+def test_flavors_that_were_tried_come_last_for_one_that_displaces_too() -> None:
+    tried = {"requeue": {"count": 1, "at": builders.time(1), "flavorsTried": ["spot"]}}
+    play = Play(two_flavors(within="LowerPriority"), running("a", 5), running("b", 5, flavors={"cpu": "demand"}))
+    play.cluster.put(workload_manifest("high", count=5, priority=1, status=tried))
+    assert (play.step(), play.step()) == (["claim high"], ["evict b"])
+
+
+def test_a_flavor_that_nobody_borrows_is_passed_over_for_one_that_is_lent() -> None:
+    quota = {"spot": {"cpu": 5}, "demand": {"cpu": 5}}
+    other = cluster_queue("other", flavors=quota, cohort="all")
+    made = two_flavors(other, local_queue("other-door", queue="other"), cohort="all", reclaim="Any")
+    play = Play(made, running("mine", 5), theirs("own", 5), theirs("lent", 10, flavors={"cpu": "demand"}))
+    play.cluster.put(workload_manifest("next", count=5))
+    assert (play.step(), play.step()) == (["claim next"], ["evict lent"])
