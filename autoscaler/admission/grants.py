@@ -28,8 +28,7 @@ class Draft:
 
     def granted(self, pod_set: str) -> int:
         """Return how many pods of a pod set may run."""
-        found = self.assignments.get(pod_set)
-        return found.count if found is not None else 0
+        return self.assignments[pod_set].count
 
 
 def draft(state: JobState) -> Draft:
@@ -134,7 +133,7 @@ def is_ready(state: JobState, wanted: Draft) -> bool:
 def _spec(state: JobState, workload: Workload) -> tuple[Write, ...]:
     """Bring the spec to what the job wants, and never below what is granted."""
     job = state.wanted
-    if job is None or workload.admission is None:
+    if job is None:
         return ()
     want = {each.name: each.asked.with_count(max(each.size, state.granted(each.name))) for each in job.pod_sets}
     for pod_set in workload.pod_sets:

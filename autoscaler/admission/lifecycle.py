@@ -54,8 +54,7 @@ def evicted(state: JobState, now: float) -> tuple[Write, ...]:
     """Suspend an evicted job; clear its admission once no pod runs and no slice is left."""
     workload = _workload(state)
     planned = [*suspension(state, "it was evicted"), *_without_slices(state, "its job was evicted")]
-    job = _required(state)
-    if planned or not job.is_suspended or _has_slices(state) or state.is_running(now):
+    if planned or _has_slices(state) or state.is_running(now):
         return tuple(planned)
     if workload.is_leaving:
         return (_released(workload),)
@@ -165,10 +164,9 @@ def _suspend(job: Job, *, is_suspended: bool, why: str, told: Event | None) -> W
 
 def _cleared(workload: Workload, now: float) -> Write:
     """Give an evicted job's quota back: it waits again."""
-    old = workload.conditions.get(ConditionType.EVICTED)
-    reason, message = (old.reason, old.message) if old is not None else ("Evicted", "")
-    gone = Change(type=ConditionType.EVICTED, holds=False, reason=reason, message=f"it waits again: {message}")
-    status = _nothing_granted(workload, now, reason="Evicted", message=f"evicted: {message}", more=(gone,))
+    old = workload.conditions[ConditionType.EVICTED]
+    gone = Change(type=ConditionType.EVICTED, holds=False, reason=old.reason, message=f"it waits again: {old.message}")
+    status = _nothing_granted(workload, now, reason="Evicted", message=f"evicted: {old.message}", more=(gone,))
     return writes.patch_status(On.WORKLOAD, Step.RELEASE, workload, status, "it was evicted, and no pod of it runs")
 
 

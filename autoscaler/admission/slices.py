@@ -51,13 +51,14 @@ def _orphaned(state: JobState) -> Iterable[Write]:
 
 def _surplus(state: JobState, workload: Workload, name: str) -> Iterable[Write]:
     """Delete slices, newest first, for as long as the rest is still enough."""
-    if _spec(workload, name) != max(state.size(name), state.granted(name)):
+    pod_set = workload.pod_set(name)
+    if (pod_set.count if pod_set is not None else 0) != max(state.size(name), state.granted(name)):
         return []
     there = [each for each in state.unfolded(name) if not each.is_leaving]
     total, planned = sum(each.pod_sets[0].count for each in there), []
     for each in reversed(there):
         total -= each.pod_sets[0].count
-        if total < _growth(state, workload, name):
+        if total < _growth(state, name):
             break
         planned.append(writes.delete(On.WORKLOAD, Step.SLICE, each, "the job wants fewer pods"))
     return planned
@@ -68,20 +69,15 @@ def _missing(state: JobState, workload: Workload, pods: WantedPods, now: float) 
     if workload.pod_set(pods.name) != pods.asked or _is_resting(workload, now):
         return []
     there = [each for each in state.unfolded(pods.name) if not each.is_leaving]
-    pods_missing = _growth(state, workload, pods.name) - sum(each.pod_sets[0].count for each in there)
+    pods_missing = _growth(state, pods.name) - sum(each.pod_sets[0].count for each in there)
     missing = min(-(-pods_missing // pods.replica_pods), AT_ONCE - len(there))
     taken = {each.meta.key.name for each in state.slices}
     return [_made(workload, pods, ordinal) for ordinal in _free_ordinals(workload, pods.name, taken, missing)]
 
 
-def _growth(state: JobState, workload: Workload, name: str) -> int:
-    """Return how many pods are wanted and not granted."""
-    return max(0, min(state.size(name), _spec(workload, name)) - state.granted(name))
-
-
-def _spec(workload: Workload, name: str) -> int:
-    pod_set = workload.pod_set(name)
-    return pod_set.count if pod_set is not None else 0
+def _growth(state: JobState, name: str) -> int:
+    """Return how many pods are wanted and not granted; negative: more are granted."""
+    return state.size(name) - state.granted(name)
 
 
 def _is_resting(workload: Workload, now: float) -> bool:

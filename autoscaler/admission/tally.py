@@ -73,9 +73,8 @@ def door_of(stored: Workload) -> objects.Key:
 
 
 def is_pending(stored: Workload) -> bool:
-    """Tell whether a Workload wants quota and has none; slices are not counted."""
-    is_over = stored.is_finished or stored.is_leaving or not stored.active
-    return stored.admission is None and not is_over and not stored.is_slice
+    """Tell whether a Workload that has no quota wants some."""
+    return stored.active and not stored.is_finished and not stored.is_leaving
 
 
 def waits_since(stored: Workload) -> float:

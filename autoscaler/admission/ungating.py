@@ -24,7 +24,7 @@ _NUMBERS: Final = re.compile(r"(\d+)")
 def record(state: JobState, draft: Draft, now: float, policy: Policy) -> Draft:
     """Note which pods are about to be opened, and which are taken back because they did not start."""
     draft = _rested(state, _withdrawn(state, draft, now, policy), now)
-    opened = {name: _recorded(state, draft, name, now) for name in {**draft.assignments, **draft.opened}}
+    opened = {name: _recorded(state, draft, name, now) for name in draft.assignments}
     return replace(draft, opened=opened)
 
 
@@ -47,7 +47,7 @@ def pods(state: JobState, now: float) -> tuple[Write, ...]:
 def wake_at(state: JobState, now: float, policy: Policy) -> float | None:
     """Return when time alone changes what is to be done about an admitted job."""
     workload = state.workload
-    if workload is None or ConditionType.ADMITTED not in workload.conditions:
+    if workload is None:
         return None
     patience = policy.pods_ready_timeout_seconds
     late = [
@@ -68,7 +68,7 @@ def _recorded(state: JobState, draft: Draft, name: str, now: float) -> tuple[str
     kept = dict.fromkeys(uid for uid in listed if not (uid in state.memory.refused and uid in state.memory.touched))
     if draft.withdrawn.get(name):
         return tuple(kept)
-    places = min(draft.granted(name), state.size(name)) - len(state.occupying(name, now) | set(kept))
+    places = min(draft.granted(name), state.size(name)) - len(state.occupying(name, now))
     most = min(places, OPENED_MAX - len(kept))
     if most <= 0:
         return tuple(kept)
@@ -80,10 +80,10 @@ def spared_first(state: JobState, waiting: Iterable[objects.Pod]) -> list[object
     """Sort pods so that those come first that a shrink would spare: lowest index, else oldest, then name by number."""
     kinds = state.pods.kinds
 
-    def rank(pod: objects.Pod) -> tuple[int, float, list[tuple[int, str]]]:
+    def rank(pod: objects.Pod) -> tuple[int, float, list[str | int]]:
         place = kinds.place_of(pod) if kinds is not None else None
-        by_number = [(int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(pod.meta.key.name)]
-        return (place if place is not None else -1, pod.meta.created_at if place is None else 0.0, by_number)
+        by_number = [int(part) if part.isdigit() else part for part in _NUMBERS.split(pod.meta.key.name)]
+        return place or 0, pod.meta.created_at, by_number
 
     return sorted(waiting, key=rank)
 
@@ -136,6 +136,6 @@ def _later(before: Requeue | None, now: float) -> Requeue:
 
 def _rested(state: JobState, draft: Draft, now: float) -> Draft:
     """Forget attempts that failed once all pods that the job wants have started."""
-    is_over = draft.requeue is not None and now >= draft.requeue.at and not any(draft.withdrawn.values())
+    is_over = draft.requeue is not None and now >= draft.requeue.at
     is_whole = all(state.size(name) <= draft.granted(name) for name in draft.assignments)
     return replace(draft, requeue=None) if is_over and is_whole and grants.is_ready(state, draft) else draft

@@ -7,6 +7,7 @@ import pytest
 from autoscaler.admission import decide, evictions
 from autoscaler.admission.job_state import JobState, Policy
 from autoscaler.admission.writes import Step
+from autoscaler.api.resources.workloads import FLAVORS_TRIED_MAX
 from tests.autoscaler.admission import builders, states
 
 pytestmark = pytest.mark.accept("E18", part="when a job must give its quota back, and how it is told")
@@ -39,6 +40,8 @@ def test_a_job_that_is_not_as_it_was_admitted_is_evicted(of: Any, workload: Any,
     (write,) = decide.decide(state, now=NOW, policy=POLICY).writes
     assert write.step is Step.EVICT
     assert set(write.body) == {"conditions"}  # nothing else is changed meanwhile
+    (said,) = [each for each in write.body["conditions"] if each["type"] == "Evicted"]
+    assert (said["status"], said["reason"]) == ("True", want)
     assert write.event is not None
     assert write.event.is_warning
 
@@ -64,6 +67,13 @@ def test_growth_evicts_only_where_jobs_are_not_elastic(size: int, elastic: bool,
         assert write.body["firstAdmitted"] is None  # it waits for its whole size
 
 
+def test_growth_of_one_pod_set_is_growth() -> None:
+    sets = [builders.pod_set("main", 1), builders.pod_set("more", 2)]
+    workload = builders.workload(pod_sets=sets, granted={"main": 1, "more": 1})
+    state = states.state(states.job({"main": 1, "more": 2}), workload, pods=states.pods(1))
+    assert reason(state, Policy(elastic=False, pods_ready_timeout_seconds=600.0)) == "Resized"
+
+
 # Pods that do not start
 
 
@@ -80,13 +90,25 @@ PENDING = states.pod("p0", phase="Pending", opened_ago=700, age=9000)
     [
         (unstarted(pods=[PENDING]), "PodsReadyTimeout"),
         (unstarted(), "PodsReadyTimeout"),
+        (unstarted(pods=[states.pod("p0", phase="Pending", age=700)]), "PodsReadyTimeout"),
+        (unstarted(pods=[states.pod("p0", phase="Pending", opened_ago=600)], admitted_ago=600), "PodsReadyTimeout"),
         (unstarted(pods=[PENDING], admitted_ago=599), None),
         (unstarted(pods=[PENDING], conditions=READY), None),
         (unstarted(pods=[states.pod("p0", phase="Pending", opened_ago=500)]), None),
         (unstarted(pods=[states.pod("p0", ready=False)]), None),
         (unstarted(pods=[states.pod("p0", phase="Pending", opened_ago=700, ends_in=20)]), None),
     ],
-    ids=["late", "no pods", "admitted lately", "ready once", "opened lately", "started", "ends"],
+    ids=[
+        "late",
+        "no pods",
+        "never gated",
+        "just late",
+        "admitted lately",
+        "ready once",
+        "opened lately",
+        "started",
+        "ends",
+    ],
 )
 def test_a_job_whose_pods_did_not_start_in_time_is_evicted(state: JobState, want: str | None) -> None:
     assert reason(state) == want
@@ -107,6 +129,21 @@ def test_it_is_tried_again_later_on_another_flavor() -> None:
     }
     assert "2 pods" not in write.why
     assert "within 10 minutes: 1 of its pods wait, such as p0" in write.why
+
+
+def test_the_first_attempt_that_fails_is_noted_and_the_first_late_pod_named() -> None:
+    pods = [states.pod(name, phase="Pending", opened_ago=9000) for name in ("p1", "p0")]
+    policy = Policy(pods_ready_timeout_seconds=7200.0)
+    (write,) = decide.decide(unstarted(pods=pods, admitted_ago=9000), now=NOW, policy=policy).writes
+    assert write.body["requeue"] == {"count": 1, "at": builders.time(-60), "flavorsTried": ["spot"]}
+    assert write.why == "its pods did not start within 120 minutes: 2 of its pods wait, such as p0"
+
+
+def test_so_many_flavors_are_remembered_at_most() -> None:
+    tried = [f"f{number}" for number in range(FLAVORS_TRIED_MAX)]
+    before = {"requeue": {"count": 1, "at": builders.time(900), "flavorsTried": tried}}
+    (write,) = decide.decide(unstarted(pods=[PENDING], status=before), now=NOW, policy=POLICY).writes
+    assert len(write.body["requeue"]["flavorsTried"]) == FLAVORS_TRIED_MAX
 
 
 def test_pauses_grow_to_an_hour() -> None:

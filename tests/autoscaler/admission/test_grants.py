@@ -1,10 +1,12 @@
 """What an admitted job's Workload should say."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from autoscaler.admission import grants
+from autoscaler.admission.workload import Requeue
 from autoscaler.admission.writes import Step, Verb, Write
 from autoscaler.api.resources.workloads import FOLDED_MAX
 from tests.autoscaler.admission import builders, states
@@ -157,6 +159,29 @@ def test_a_slice_that_was_counted_is_not_counted_again_and_is_forgotten_once_it_
     assert (draft.granted("main"), set(draft.folded)) == (3, {"u-a-main-0"})
     (write,) = written(state)
     assert write.step is not Step.FOLD  # nothing was granted: nobody is told
+    assert write.body["foldedSlices"] == ["u-a-main-0"]
+    (write,) = written(states.state(states.job(3), workload))
+    assert write.body["foldedSlices"] is None
+
+
+def test_a_slice_of_several_pods_is_counted_for_as_many_as_are_wanted() -> None:
+    part = builders.slice_of(count=2, granted=2)
+    state = states.state(states.job(2), builders.workload(count=2, granted=1), slices=[part])
+    assert grants.draft(state).granted("main") == 2
+
+
+@pytest.mark.parametrize(("size", "open_pods"), [(2, 5), (5, 5)], ids=["it shrank", "it has all"])
+def test_a_slice_that_is_not_wanted_any_more_is_not_counted(size: int, open_pods: int) -> None:
+    workload = builders.workload(count=5, granted=5)
+    part = builders.slice_of(granted=1)
+    draft = grants.draft(states.state(states.job(size), workload, slices=[part], pods=states.pods(open_pods)))
+    assert (draft.granted("main"), draft.folded) == (5, frozenset())
+
+
+def test_a_pod_set_keeps_its_flavors_while_it_has_quota() -> None:
+    part = builders.slice_of(granted=1, flavors={"cpu": "other"})
+    state = states.state(states.job(2), builders.workload(count=2, granted=1), slices=[part])
+    assert grants.draft(state).assignments["main"].flavors == {"cpu": "spot"}
 
 
 @pytest.mark.parametrize(
@@ -198,12 +223,80 @@ def test_a_pod_set_without_quota_takes_the_flavor_of_its_first_slice() -> None:
     part = builders.slice_of(set_name="more", granted=1, flavors={"cpu": "other"})
     state = states.state(states.job({"main": 1, "more": 2}), workload, slices=[part])
     assert grants.draft(state).assignments["more"].flavors == {"cpu": "other"}
+    assert grants.draft(state).granted("more") == 1
+    assert written(state)[0].why == "granted: more 0 → 1"
     left = builders.workload(pod_sets=sets, granted={"main": 1, "more": 0})
     state = states.state(states.job({"main": 1, "more": 2}), left, slices=[part])
     assert grants.draft(state).assignments["more"].flavors == {"cpu": "other"}
 
 
+# The spec
+
+
+def test_the_spec_grows_with_the_job() -> None:
+    ready = builders.condition("PodsReady")
+    workload = builders.workload(count=2, granted=2, conditions=[ready])
+    (tell,) = written(states.state(states.job(4), workload, pods=states.pods(2)))
+    told = builders.workload(count=2, granted=2, conditions=tell.body["conditions"])
+    (write,) = written(states.state(states.job(4), told, pods=states.pods(2)))
+    assert (tell.step, write.step) == (Step.TELL, Step.SPEC)
+    assert [each["count"] for each in write.body["spec"]["podSets"]] == [4]
+
+
+# What is recorded
+
+REQUEUE = Requeue(count=1, at=NOW + 60, flavors_tried=("spot",))
+
+
+@pytest.mark.parametrize(
+    ("changed", "step", "want"),
+    [
+        ({"opened": {"main": ("u-p0",)}}, Step.RECORD, {"opened": [{"name": "main", "uids": ["u-p0"]}]}),
+        ({"withdrawn": {"main": ("u-p0",)}}, Step.RECORD, {"withdrawn": [{"name": "main", "uids": ["u-p0"]}]}),
+        (
+            {"requeue": REQUEUE},
+            Step.TELL,
+            {"requeue": {"count": 1, "at": builders.time(-60), "flavorsTried": ["spot"]}},
+        ),
+    ],
+)
+def test_what_is_recorded_is_written_and_taken_off_again(changed: Any, step: Step, want: Any) -> None:
+    def write(status: Any, **more: Any) -> tuple[Write, ...]:
+        workload = builders.workload(granted=1, conditions=[builders.condition("PodsReady")], status=status)
+        state = states.state(states.job(1), workload, pods=states.pods(1))
+        return grants.write(state, replace(grants.draft(state), **more), NOW)
+
+    (first,) = write({}, **changed)
+    assert (first.step, first.body, first.why) == (step, want, f"changed: {next(iter(want))}")
+    assert write(want, **changed) == ()
+    (last,) = write(want, **{name: None if name == "requeue" else {"main": ()} for name in changed})
+    assert last.body == dict.fromkeys(want)
+    assert write({}, **{name: None if name == "requeue" else {"main": ()} for name in changed}) == ()
+
+
 # Conditions
+
+
+def test_a_resize_that_is_over_is_said_to_be() -> None:
+    told = [builders.condition("PodsReady"), builders.condition("ResizeRequested")]
+    state = states.state(states.job(1), builders.workload(granted=1, conditions=told), pods=states.pods(1))
+    (write,) = written(state)
+    assert {each["type"]: each["status"] for each in write.body["conditions"]}["ResizeRequested"] == "False"
+
+
+@pytest.mark.parametrize(
+    ("size", "granted", "pods", "want"),
+    [
+        ({"main": 3}, {"main": 1}, [states.pod("p0")], True),
+        ({"main": 1}, {"main": 3}, [states.pod("p0"), *states.pods(2, first=1, ready=False)], True),
+        ({"main": 1, "more": 1}, {"main": 1, "more": 1}, [states.pod("p0")], False),
+    ],
+    ids=["it waits for more", "it shrinks", "one pod set is not"],
+)
+def test_as_many_are_ready_as_are_granted_and_wanted(size: Any, granted: Any, pods: Any, *, want: bool) -> None:
+    sets = [builders.pod_set(name, 3) for name in size]
+    state = states.state(states.job(size), builders.workload(pod_sets=sets, granted=granted), pods=pods)
+    assert grants.is_ready(state, grants.draft(state)) is want
 
 
 def test_pods_are_said_to_be_ready_once_all_that_are_granted_and_wanted_are() -> None:

@@ -108,6 +108,7 @@ def test_a_waiting_workload_follows_its_job(of: Any, priority: int) -> None:
     assert (write.step, write.verb) == (Step.SPEC, Verb.PATCH)
     assert write.body["spec"]["queueName"] == of.queue
     assert write.body["spec"]["priority"] == priority
+    assert [each["name"] for each in write.body["spec"]["podSets"]] == [each.name for each in of.pod_sets]
     assert not lifecycle.is_as_wanted(state)
 
 
@@ -131,7 +132,7 @@ def test_a_waiting_job_that_was_resumed_by_hand_is_suspended_again_and_loses_its
     suspend, delete = decided(states.state(states.job(), builders.workload(), slices=[builders.slice_of()]))
     assert (suspend.on, suspend.body, delete.verb) == (On.JOB, {"suspend": True}, Verb.DELETE)
     assert suspend.event is not None
-    assert suspend.event.reason == "Suspended"
+    assert (suspend.event.reason, suspend.event.is_warning) == ("Suspended", False)
 
 
 # Admitted
@@ -144,7 +145,9 @@ def test_an_admitted_job_is_resumed_and_who_suspended_it_is_told(was_running: bo
     (write,) = [each for each in decided(state) if each.step is Step.SUSPEND]
     assert write.body == {"suspend": False}
     assert (write.event is not None) is was_running
-    assert not was_running or "set spec.active of Workload a to false" in str(write.event)
+    if write.event is not None:
+        assert "set spec.active of Workload a to false" in write.event.message
+        assert write.event.is_warning
 
 
 # Evicted
@@ -154,6 +157,7 @@ def test_an_evicted_job_is_suspended_first_and_keeps_its_quota() -> None:
     workload = builders.workload(granted=1, evicted=True)
     suspend, delete = decided(states.state(states.job(), workload, slices=[builders.slice_of()]))
     assert (suspend.step, delete.step) == (Step.SUSPEND, Step.SLICE)
+    assert steps(states.state(states.job(), workload)) == [Step.SUSPEND]  # its quota comes back later
 
 
 RECORDED = {"opened": [{"name": "main", "uids": ["u-p0"]}]}
@@ -183,7 +187,21 @@ def test_an_evicted_job_gives_its_quota_back_when_nothing_of_it_is_left() -> Non
     assert {key for key, value in write.body.items() if value is None} == cleared
     said = says(write)
     assert {said[each][0] for each in ("QuotaReserved", "Admitted", "Evicted", "ResizeRequested")} == {"False"}
+    assert said["Evicted"] == ("False", "Because")
+    assert said["Admitted"] == ("False", "Evicted")
     assert "firstAdmitted" not in write.body
+
+
+def test_a_job_that_was_evicted_says_why_and_nothing_of_a_resize_that_never_was() -> None:
+    told = {**builders.condition("Evicted"), "message": "makes room"}
+    (write,) = decided(states.state(states.job(suspended=True), builders.workload(granted=1, conditions=[told])))
+    messages = {each["type"]: each["message"] for each in write.body["conditions"]}
+    assert messages == {
+        "QuotaReserved": "evicted: makes room",
+        "Admitted": "evicted: makes room",
+        "PodsReady": "evicted: makes room",
+        "Evicted": "it waits again: makes room",
+    }
 
 
 def test_a_workload_that_is_being_deleted_is_let_go_when_nothing_is_left() -> None:
@@ -205,11 +223,25 @@ def test_a_finished_job_gives_its_quota_back(finished: Finished, want: str) -> N
     assert write.body["admission"] is None
 
 
+@pytest.mark.parametrize(
+    ("finished", "want"),
+    [
+        (Finished(succeeded=True, message=""), "the job completed"),
+        (Finished(succeeded=False, message=""), "the job failed"),
+        (Finished(succeeded=False, message="too late"), "too late"),
+    ],
+)
+def test_a_job_that_finished_while_it_waited_says_so(finished: Finished, want: str) -> None:
+    (write,) = decided(states.state(states.job(finished=finished), builders.workload()))
+    assert {each["type"]: each["message"] for each in write.body["conditions"]}["Finished"] == want
+
+
 def test_a_finished_job_keeps_its_quota_while_a_pod_runs_and_slices_go_first() -> None:
     workload = builders.workload(granted=1)
     assert decided(states.state(states.job(finished=DONE), workload, pods=states.pods(1))) == ()
     (write,) = decided(states.state(states.job(finished=DONE), workload, slices=[builders.slice_of()]))
     assert write.step is Step.TELL
+    assert says(write)["Finished"] == ("True", "Succeeded")
     said = builders.workload(granted=1, finished=True)
     assert steps(states.state(states.job(finished=DONE), said, slices=[builders.slice_of()])) == [Step.SLICE]
     assert decided(states.state(states.job(finished=DONE), said, slices=[builders.slice_of(deleted=True)])) == ()
@@ -255,11 +287,15 @@ def test_slices_of_a_job_that_is_gone_go_once_its_workload_is_being_deleted() ->
 def test_gated_pods_on_record_of_a_job_that_is_gone_are_touched_and_then_taken_off() -> None:
     opened = {"opened": [{"name": "main", "uids": ["u-p0", "u-p1"]}]}
     workload = builders.workload(count=2, granted=2, status=opened, deleted=True)
-    pods = [states.pod("p0", gated=True, rv=7), states.pod("p1")]
+    pods = [states.pod("p0", gated=True, rv=7), states.pod("p1"), states.pod("p2", gated=True)]
     (touch,) = decided(states.state(None, workload, pods=pods))
     assert (touch.step, touch.uid, touch.resource_version) == (Step.TOUCH, "u-p0", 7)
+    assert touch.body == {"metadata": {"annotations": {keys.NOT_OPENED: "its job is gone (as of version 7)"}}}
     (write,) = decided(states.state(None, workload, pods=pods, touched=["u-p0"]))
     assert (write.step, write.body) == (Step.RECORD, {"opened": [{"name": "main", "uids": ["u-p1"]}]})
+    alone = builders.workload(granted=1, status={"opened": [{"name": "main", "uids": ["u-p0"]}]}, deleted=True)
+    (write,) = decided(states.state(None, alone, pods=pods, touched=["u-p0"]))
+    assert write.body == {"opened": None}
 
 
 def test_of_a_job_that_was_never_seen_only_slices_are_deleted() -> None:

@@ -83,6 +83,24 @@ def test_surplus_slices_are_deleted_newest_first() -> None:
     ]
 
 
+def test_surplus_slices_are_deleted_while_pods_of_a_shrink_run_on() -> None:
+    workload, part = builders.workload(count=4, granted=4), builders.slice_of(granted=1)
+    assert deleted(planned(states.job(2), workload, part, pods=states.pods(4))) == ["a-main-0"]
+
+
+def test_one_that_is_being_deleted_already_is_neither_deleted_nor_counted() -> None:
+    there = [builders.slice_of(ordinal=0), builders.slice_of(ordinal=1, deleted=True)]
+    assert deleted(planned(states.job(2), builders.workload(count=2, granted=1), *there)) == []
+    assert deleted(planned(states.job(1), builders.workload(count=1, granted=1), *there)) == ["a-main-0"]
+
+
+def test_pod_sets_are_taken_by_name_and_one_that_the_workload_does_not_know_waits() -> None:
+    sets = [builders.pod_set(name, 2) for name in ("zone", "gpu", "cpu")]
+    workload = builders.workload(pod_sets=sets, granted={"zone": 1, "gpu": 1, "cpu": 1})
+    wanted = states.job({"zone": 2, "gpu": 2, "cpu": 2, "new": 2})
+    assert made(planned(wanted, workload)) == ["a-cpu-0", "a-gpu-0", "a-zone-0"]
+
+
 @pytest.mark.parametrize(("size", "count"), [(5, 2), (2, 5)])
 def test_surplus_slices_stay_until_the_workload_asks_for_what_the_job_wants(size: int, count: int) -> None:
     there = [builders.slice_of(ordinal=each) for each in range(3)]

@@ -41,6 +41,16 @@ def test_slices_use_a_flavor_and_are_counted_nowhere() -> None:
     assert flavor is not None
     assert (door.pending, door.admitted, flavor.admitted) == ([], 1, 1)
     assert sorted(flavor.holders) == ["u-a", "u-a-main-0"]
+    assert sorted(door.holders) == ["u-a"]
+
+
+def test_one_that_is_admitted_waits_no_longer_and_the_others_do() -> None:
+    made = counted(
+        *(workload(name, age=age) for name, age in (("a", 1), ("b", 3), ("c", 2))), workload("b", granted=1, rv=2)
+    )
+    door = made.get(DOOR)
+    assert door is not None
+    assert [uid for _, uid in door.pending] == ["u-c", "u-a"]
 
 
 def test_what_is_over_or_inactive_does_not_wait() -> None:

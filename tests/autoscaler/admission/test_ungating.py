@@ -97,6 +97,8 @@ def test_a_pod_that_is_refused_for_good_leaves_the_record_once_it_was_touched() 
     there: dict[str, Any] = {"pods": states.pods(2, gated=True), "refused": ["u-p0"]}
     assert record(states.state(states.job(1), workload, **there)).opened["main"] == ("u-p0",)
     assert record(states.state(states.job(1), workload, **there, touched=["u-p0"])).opened["main"] == ()
+    only_touched = states.state(states.job(1), workload, pods=states.pods(2, gated=True), touched=["u-p0"])
+    assert record(only_touched).opened["main"] == ("u-p0",)
     cleared = builders.workload(granted=1)
     assert record(states.state(states.job(1), cleared, **there)).opened["main"] == ("u-p1",)
 
@@ -114,6 +116,16 @@ def test_the_lowest_index_comes_first_by_number(order: list[int]) -> None:
 def test_the_oldest_comes_first_and_of_one_age_the_lowest_number(order: list[int]) -> None:
     pods = [states.pod(f"p-{number}", gated=True, age=20.0 if number < 3 else 10.0) for number in order]
     assert _order(pods) == [f"p-{number}" for number in range(12)]
+
+
+@pytest.mark.accept("E21", part="places are given in the order in which a shrink would spare them")
+def test_the_index_counts_before_age_and_age_before_the_name() -> None:
+    indexed = [states.pod(f"p-{9 - number}", gated=True, index=number, age=number) for number in (2, 0, 10, 1)]
+    assert _order(indexed) == ["p-9", "p-8", "p-7", "p--1"]
+    plain = [states.pod(f"p-{number}", gated=True, age=number) for number in (2, 10, 1)]
+    assert _order(plain) == ["p-10", "p-2", "p-1"]
+    named = [states.pod(name, gated=True) for name in ("b-2", "a-10", "a-2", "b-1")]
+    assert _order(named) == ["a-2", "a-10", "b-1", "b-2"]
 
 
 def _order(pods: list[objects.Pod]) -> list[str]:
@@ -150,6 +162,16 @@ def test_recorded_gates_are_opened_with_flavor_and_stamps() -> None:
         keys.FLAVORS: "cpu=spot",
         keys.OPENED_AT: str(int(NOW)),
     }
+
+
+def test_pods_of_several_flavors_tolerate_what_each_of_them_does_in_order() -> None:
+    keyed = [{"key": name, "operator": "Exists"} for name in ("disk", "gpu", "spot")]
+    flavors: dict[str, Any] = {each["key"]: {"tolerations": [each]} for each in reversed(keyed)}
+    chosen = {"cpu": "spot", "memory": "gpu", "storage": "disk"}
+    workload = builders.workload(granted=1, flavors=chosen, status=recorded("p0"))
+    state = states.state(states.job(1), workload, pods=states.pods(1, gated=True), flavors=flavors)
+    (write,) = ungating.pods(state, NOW)
+    assert write.body["spec"]["tolerations"] == keyed
 
 
 def test_the_last_gate_is_taken_off_whole() -> None:
@@ -203,12 +225,28 @@ def test_others_are_not_withdrawn(pod: objects.Pod, conditions: Any) -> None:
 def test_quota_of_a_withdrawn_pod_is_given_back_once_it_is_being_deleted() -> None:
     workload = builders.workload(count=3, granted=3, conditions=READY, status=withdrawn("p1", "p2"))
     there = states.state(states.job(3), workload, pods=[states.pod("p0"), late("p1"), late("p2")])
-    assert record(there).granted("main") == 3
+    assert (record(there).granted("main"), record(there).requeue) == (3, None)
     going = states.state(states.job(3), workload, pods=[states.pod("p0"), late("p1", ends_in=20), late("p2")])
     draft = record(going)
     assert (draft.granted("main"), draft.withdrawn["main"]) == (2, ("u-p2",))
     assert draft.requeue is not None
     assert (draft.requeue.count, draft.requeue.at) == (1, NOW + 60)
+
+
+def test_quota_is_lowered_by_those_that_are_gone_and_never_raised() -> None:
+    workload = builders.workload(count=3, granted=3, conditions=READY, status=withdrawn("gone"))
+    assert record(states.state(states.job(3), workload, pods=states.pods(1))).granted("main") == 2
+    fewer = builders.workload(count=3, granted=2, conditions=READY, status=withdrawn("gone"))
+    assert record(states.state(states.job(3), fewer, pods=states.pods(3))).granted("main") == 2
+    assert ungating.pods(states.state(states.job(3), workload, pods=states.pods(1)), NOW) == ()
+
+
+def test_so_many_are_withdrawn_at_once_at_most_and_in_order() -> None:
+    workload = builders.workload(count=600, granted=600, conditions=READY, status=withdrawn("p599"))
+    pods = [late(f"p{number}", opened_ago=1800) for number in reversed(range(600))]
+    found = record(states.state(states.job(600), workload, pods=pods)).withdrawn["main"]
+    assert (len(found), found[0]) == (OPENED_MAX, "u-p599")
+    assert list(found[1:]) == sorted(found[1:])
 
 
 def test_quota_of_pods_that_run_is_not_given_back_for_withdrawn_ones() -> None:
@@ -228,8 +266,8 @@ def test_the_next_pause_is_longer() -> None:
 
 @pytest.mark.parametrize(
     ("ago", "size", "ready", "is_forgotten"),
-    [(10, 1, True, True), (-10, 1, True, False), (10, 2, True, False), (10, 1, False, False)],
-    ids=["over and whole", "it rests", "it is not whole", "not ready"],
+    [(10, 1, True, True), (0, 1, True, True), (-10, 1, True, False), (10, 2, True, False), (10, 1, False, False)],
+    ids=["over and whole", "just over", "it rests", "it is not whole", "not ready"],
 )
 def test_failed_attempts_are_forgotten_once_all_pods_have_started(
     ago: float,
@@ -243,7 +281,22 @@ def test_failed_attempts_are_forgotten_once_all_pods_have_started(
     assert (record(state).requeue is None) is is_forgotten
 
 
+def test_failed_attempts_are_remembered_while_one_pod_set_is_not_whole() -> None:
+    sets = [builders.pod_set("main", 1), builders.pod_set("more", 2)]
+    requeue = {"requeue": {"count": 1, "at": builders.time(10)}}
+    workload = builders.workload(pod_sets=sets, granted={"main": 1, "more": 1}, conditions=READY, status=requeue)
+    pods = [states.pod("p0"), states.pod("p1", set_name="more")]
+    assert record(states.state(states.job({"main": 1, "more": 2}), workload, pods=pods)).requeue is not None
+
+
 # When time alone changes something
+
+
+@pytest.mark.parametrize("opened_ago", [1800, 1801])
+def test_it_does_not_wake_for_what_is_over(opened_ago: float) -> None:
+    rests = builders.workload(granted=1, conditions=READY, status={"requeue": {"count": 1, "at": builders.time(-40)}})
+    state = states.state(states.job(1), rests, pods=[late("p0", opened_ago=opened_ago)])
+    assert ungating.wake_at(state, NOW, POLICY) == NOW + 40
 
 
 def test_it_wakes_for_the_first_pod_that_may_be_late() -> None:
