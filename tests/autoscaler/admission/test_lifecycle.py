@@ -150,6 +150,11 @@ def test_an_admitted_job_is_resumed_and_who_suspended_it_is_told(was_running: bo
         assert write.event.is_warning
 
 
+def test_an_admitted_job_that_runs_is_left_alone() -> None:
+    settled = builders.workload(granted=1, conditions=[builders.condition("PodsReady")])
+    assert decided(states.state(states.job(), settled, pods=states.pods(1))) == ()
+
+
 # Evicted
 
 

@@ -63,6 +63,8 @@ def test_what_is_over_or_inactive_does_not_wait() -> None:
 def test_a_queue_a_flavor_and_a_local_queue_of_one_name_are_told_apart() -> None:
     made = counted(workload("a", granted=1, queue="x", cluster_queue="x", flavors={"cpu": "x"}))
     assert len(made) == 3
+    assert made.get(tally.Place(tally.Kind.FLAVOR, Key("", "x"))) is not None
+    assert made.get(tally.flavor("y")) is None
 
 
 def test_one_that_was_evicted_waits_since_it_gave_its_quota_back() -> None:

@@ -174,6 +174,40 @@ def test_only_workloads_are_counted_and_only_while_they_have_quota() -> None:
     assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (1, 1)
 
 
+def test_what_is_given_back_and_granted_again_is_used_again() -> None:
+    tables = builders.usual(workload("a", granted=1))
+    books = Books(tables)
+    tables.workloads.seen(workload("a", rv=2))
+    assert books.usage == {}
+    tables.workloads.seen(workload("a", granted=1, rv=3))
+    assert books.usage == {"team": {FlavorResource("spot", "cpu"): 1000}}
+
+
+def test_one_that_was_made_anew_under_the_same_name_is_another() -> None:
+    tables = builders.usual(workload("a", granted=1))
+    books = Books(tables)
+    tables.workloads.seen(workload("a", uid="u-new", rv=2))
+    books.wake(NOW)
+    assert (books.usage, books.get("u-a"), books.is_waiting("u-new")) == ({}, None, True)
+
+
+def test_it_wakes_for_the_first_of_those_who_still_wait_for_their_time() -> None:
+    def later(name: str, seconds: float, **more: Any) -> Any:
+        return workload(name, status={"requeue": {"count": 1, "at": builders.time(-seconds)}}, **more)
+
+    tables = builders.usual(later("a", 60), later("b", 90), later("c", 120))
+    books = Books(tables)
+    books.wake(NOW)
+    assert books.wake_at == NOW + 60
+    tables.workloads.gone(workload("a", rv=2).meta)
+    assert books.wake_at == NOW + 90
+    tables.workloads.seen(later("b", 150, rv=2))
+    assert books.wake_at == NOW + 120
+    tables.workloads.seen(workload("c", rv=2))
+    tables.workloads.seen(workload("b", granted=1, rv=3))
+    assert books.wake_at is None
+
+
 def test_those_who_are_leaving_are_known_until_they_are_gone() -> None:
     tables = builders.usual(workload("a", granted=1, evicted=True), workload("b", granted=1))
     books = Books(tables)
