@@ -268,3 +268,73 @@ def test_what_a_queue_lends_follows_its_quota_and_its_cohort() -> None:
 def test_queues_without_a_cohort_lend_each_other_nothing() -> None:
     books, key = Books(builders.tables(cluster_queue("a"), cluster_queue("b"))), FlavorResource("spot", "cpu")
     assert [books.ledger.free(books.queues[name], key) // 1000 for name in "ab"] == [10, 10]
+
+
+# One change after the other
+
+
+def test_pods_count_while_no_workload_of_their_job_has_quota() -> None:
+    tables = builders.usual()
+    books = Books(tables)
+
+    def total() -> int:
+        return sum(books.usage.get("team", {}).values()) // 1000
+
+    tables.pods.seen(pod("p", cpu=2))
+    assert total() == 2
+    tables.workloads.seen(workload("a", granted=1))
+    assert total() == 1
+    tables.workloads.seen(workload("b", granted=1, job_uid="u-job-a"))
+    assert total() == 2
+    tables.pods.seen(pod("q", cpu=3))
+    tables.workloads.gone(workload("b", rv=2).meta)
+    assert total() == 1
+    tables.workloads.seen(workload("a", rv=2))
+    assert total() == 5
+    tables.pods.seen(pod("p", cpu=2, rv=2))
+    assert total() == 5
+    tables.pods.seen(pod("p", cpu=2, phase="Failed", rv=3))
+    assert total() == 3
+    tables.pods.gone(pod("q", rv=2).meta)
+    assert (books.usage, books._strays._jobs, books._strays._workloads) == ({}, {}, {})
+    tables.workloads.seen(slice_of("a", 0, granted=1))
+    tables.pods.seen(pod("p", cpu=2, rv=4))
+    assert total() == 2  # a slice is no Workload of its job
+
+
+def test_slices_follow_whatever_becomes_of_their_workload() -> None:
+    tables = builders.usual(workload("a", count=4, granted=1), slice_of("a", 0, granted=1), slice_of("a", 1))
+    books = Books(tables)
+    books.wake(NOW)
+
+    def now(version: int, **changed: Any) -> tuple[int, bool]:
+        """Return what is used, and whether the second slice waits."""
+        tables.workloads.seen(workload("a", rv=version, **{"count": 4, "granted": 1, **changed}))
+        return sum(books.usage.get("team", {}).values()) // 1000, books.is_waiting("u-a-main-1")
+
+    assert now(2) == (2, True)
+    assert now(3, evicted=True) == (1, False)
+    assert now(4) == (2, True)
+    assert now(5, finished=True) == (1, False)
+    assert now(6, active=False) == (2, False)
+    assert now(7, deleted=True) == (2, False)
+    assert now(8, status={"foldedSlices": ["u-a-main-0", "u-gone"]}) == (1, True)
+    assert now(9) == (2, True)
+    assert now(10, granted=None) == (0, False)
+    assert now(11, priority=7) == (2, True)
+    assert books.waiting.first("team")[0].lowered_priority == -7
+    assert now(12, cluster_queue="other") == (1, True)
+    assert list(books.waiting.queues()) == ["other"]
+    tables.workloads.gone(workload("a", rv=13).meta)
+    assert (books.usage, books.is_waiting("u-a-main-1")) == ({}, False)
+
+
+def test_a_workload_waits_once_its_last_slice_is_gone() -> None:
+    tables = builders.usual(slice_of("a", 0), slice_of("a", 1), workload("a"))
+    books = Books(tables)
+    books.wake(NOW)
+    tables.workloads.gone(slice_of("a", 0, rv=2).meta)
+    assert not books.is_waiting("u-a")
+    tables.workloads.gone(slice_of("a", 1, rv=2).meta)
+    assert books.is_waiting("u-a")
+    assert list(books.waiting.queues()) == ["team"]

@@ -166,6 +166,22 @@ def test_a_claim_is_for_all_of_what_its_owner_wants(claimed: Manifest) -> None:
     assert (play.step(), play.books.claimants()) == (["claim high"], [])
 
 
+def test_a_claim_needs_nothing_for_a_pod_set_of_no_pods() -> None:
+    sets = [builders.pod_set("main", 4), builders.pod_set("idle", 0)]
+    claim = {"claim": admission({"main": 4})}
+    play = Play(one_queue(), running("low", 10))
+    play.cluster.put(workload_manifest("high", pod_sets=sets, priority=1, status=claim))
+    assert play.step() == ["evict low"]
+
+
+def test_whom_the_first_claim_displaces_counts_as_gone_for_the_second() -> None:
+    play = Play(one_queue(), running("mid", 8, priority=1), running("low", 2))
+    for name, count, priority in (("a", 8, 2), ("b", 2, 1)):
+        claim = {"claim": admission({"main": count})}
+        play.cluster.put(workload_manifest(name, count=count, priority=priority, status=claim))
+    assert play.step() == ["evict mid", "evict low"]
+
+
 def test_a_claim_is_dropped_when_its_local_queue_leads_elsewhere() -> None:
     play = Play(one_queue(), running("low", 10), workload_manifest("high", count=4, priority=1))
     play.step()
