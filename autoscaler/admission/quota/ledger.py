@@ -69,6 +69,12 @@ class Ledger:
             return left
         return min(left, quota.nominal + quota.borrowing_limit - self._taken.get(queue.name, {}).get(key, 0))
 
+    def most(self, queue: Queue, key: FlavorResource) -> int:
+        """Return how much a queue could take if nothing were taken, borrowing included."""
+        shared = self._nominal.get(queue.cohort, {}).get(key, 0)
+        quota = queue.quotas.get(key, _NONE)
+        return shared if quota.borrowing_limit is None else min(shared, quota.nominal + quota.borrowing_limit)
+
     def borrows(self, queue: Queue, wanted: Amounts) -> bool:
         """Tell whether a queue would use more than its own if it took so much more."""
         taken = self._taken.get(queue.name, {})

@@ -35,6 +35,8 @@ class Shortage:
     resource: str
     wanted: int
     free: int
+    most: int
+    """What would be free if nothing were used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,9 @@ def worded(refusal: Refusal) -> str:
 
 def _shortage(short: Shortage) -> str:
     wanted = amounts.worded(short.resource, short.wanted)
+    if short.wanted > short.most:
+        most = amounts.worded(short.resource, short.most).split(" ", 1)[0]
+        return f"needs {wanted} of flavor {short.flavor}, which never has more than {most}"
     free = amounts.worded(short.resource, short.free).split(" ", 1)[0]
     missing = amounts.worded(short.resource, short.wanted - short.free).split(" ", 1)[0]
     return f"needs {wanted} of flavor {short.flavor}, {free} are free: {missing} missing"

@@ -29,8 +29,8 @@ def why(made: Tables, uid: str = "u-a", *, now: float = NOW) -> Why | None:
 
 
 def test_it_says_what_is_missing_in_which_flavor_and_tells_the_job_nothing() -> None:
-    want = Why(reason="NoRoom", message="needs 11 cpu of flavor spot, 10 are free: 1 missing")
-    assert why(usual(workload("a", cpu=11))) == want
+    want = Why(reason="NoRoom", message="needs 10 cpu of flavor spot, 9 are free: 1 missing")
+    assert why(usual(workload("b", granted=1), workload("a", cpu=10))) == want
     assert want.event is None
 
 

@@ -54,8 +54,19 @@ def asks(name: str = "a", count: int = 1, cpu: Any = 1, **more: Any) -> Any:
 def test_the_first_flavor_with_room_is_taken() -> None:
     assert chosen(two_flavors(), asks(cpu=4)) == {"main": {"cpu": "spot"}}
     assert chosen(two_flavors(), asks(cpu=5)) == {"main": {"cpu": "demand"}}
-    want = "needs 9 cpu of flavor spot, 4 are free: 5 missing; needs 9 cpu of flavor demand, 8 are free: 1 missing"
-    assert chosen(two_flavors(), asks(cpu=9)) == want
+    full, used = workload_manifest("full", granted=1), "needs 8 cpu of flavor demand, 7 are free: 1 missing"
+    full["status"]["admission"]["podSetAssignments"][0]["flavors"] = {"cpu": "demand"}
+    want = f"needs 8 cpu of flavor spot, which never has more than 4; {used}"
+    assert chosen(two_flavors(), full, asks(cpu=8)) == want
+
+
+@pytest.mark.parametrize(("limit", "most"), [(None, 14), (3, 7), (99, 14)])
+def test_what_is_larger_than_all_quota_is_told_so(limit: int | None, most: int) -> None:
+    quota = {"cpu": 4} if limit is None else {"cpu": (4, limit)}
+    lender = cluster_queue("lender", flavors={"spot": {"cpu": 10}}, cohort="all")
+    made = two_flavors(lender, flavors={"spot": quota}, cohort="all")
+    want = f"needs {most + 1} cpu of flavor spot, which never has more than {most}"
+    assert chosen(made, asks(cpu=most + 1)) == want
 
 
 def test_borrowing_from_the_first_comes_before_the_second() -> None:
@@ -67,8 +78,10 @@ def test_pod_sets_of_one_job_add_up() -> None:
     sets = [pod_set("head", 1, cpu=3), pod_set("work", 1, cpu=3), pod_set("more", 1, cpu=5)]
     want = {"head": {"cpu": "spot"}, "work": {"cpu": "demand"}, "more": {"cpu": "demand"}}
     assert chosen(two_flavors(), workload_manifest("a", pod_sets=sets)) == want
-    sets[2]["count"] = 2
-    told = "needs 10 cpu of flavor spot, 1 are free: 9 missing; needs 10 cpu of flavor demand, 5 are free: 5 missing"
+    sets[2]["requests"]["cpu"] = 6
+    told = (
+        "needs 6 cpu of flavor spot, which never has more than 4; needs 6 cpu of flavor demand, 5 are free: 1 missing"
+    )
     assert chosen(two_flavors(), workload_manifest("a", pod_sets=sets)) == told
 
 
@@ -80,8 +93,8 @@ def test_resources_of_one_group_come_from_one_flavor() -> None:
     assert chosen(made, workload_manifest("a", pod_sets=sets)) == want
     sets[0]["count"] = 9
     want_told = (
-        "needs 4.5 cpu of flavor spot, 4 are free: 0.5 missing; needs 9Gi memory of flavor spot, 1Gi are free: 8Gi"
-        " missing; needs 9Gi memory of flavor demand, 8Gi are free: 1Gi missing"
+        "needs 4.5 cpu of flavor spot, which never has more than 4; needs 9Gi memory of flavor spot, which never has"
+        " more than 1Gi; needs 9Gi memory of flavor demand, which never has more than 8Gi"
     )
     assert chosen(two_flavors(flavors=quota), workload_manifest("a", pod_sets=sets)) == want_told
 
