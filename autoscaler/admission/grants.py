@@ -28,7 +28,8 @@ class Draft:
 
     def granted(self, pod_set: str) -> int:
         """Return how many pods of a pod set may run."""
-        return self.assignments[pod_set].count
+        found = self.assignments.get(pod_set)
+        return found.count if found is not None else 0
 
 
 def draft(state: JobState) -> Draft:

@@ -24,7 +24,7 @@ _NUMBERS: Final = re.compile(r"(\d+)")
 def record(state: JobState, draft: Draft, now: float, policy: Policy) -> Draft:
     """Note which pods are about to be opened, and which are taken back because they did not start."""
     draft = _rested(state, _withdrawn(state, draft, now, policy), now)
-    opened = {name: _recorded(state, draft, name, now) for name in draft.assignments}
+    opened = {name: _recorded(state, draft, name, now) for name in {**draft.assignments, **draft.opened}}
     return replace(draft, opened=opened)
 
 

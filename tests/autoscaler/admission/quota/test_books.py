@@ -163,15 +163,14 @@ def test_a_namespace_matters_where_it_has_a_local_queue(name: str, want: bool) -
     assert [before != after for before, after in itertools.pairwise(epochs)] == [want] * 3
 
 
-def test_only_workloads_are_counted_and_only_while_they_have_quota() -> None:
+def test_only_workloads_may_be_displaced_and_only_while_they_have_quota() -> None:
     tables = builders.usual(workload("a", granted=1), slice_of("a", 0, granted=1))
-    books, door = Books(tables), local_queue().meta.key
-    assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (1, 1)
+    books = Books(tables)
+    assert [each.uid for each in books.admitted.displaceable("team")] == ["u-a"]
     tables.workloads.seen(workload("a", rv=2))
-    assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (0, 0)
     assert (books.admitted.displaceable("team"), books.admitted.leaving("team")) == ([], set())
     tables.workloads.seen(workload("a", granted=1, rv=3))
-    assert (books.admitted.count("team"), books.admitted.count_at_door(door)) == (1, 1)
+    assert [each.uid for each in books.admitted.displaceable("team")] == ["u-a"]
 
 
 def test_what_is_given_back_and_granted_again_is_used_again() -> None:

@@ -16,7 +16,7 @@ from tests.autoscaler.admission.builders import (
     tables,
     workload_manifest,
 )
-from tests.autoscaler.admission.plays import Play, one_queue, running, theirs, two_queues
+from tests.autoscaler.admission.plays import Manifest, Play, one_queue, running, theirs, two_queues
 
 pytestmark = pytest.mark.accept("E10", part="whom it takes, and in which order it is written")
 
