@@ -33,6 +33,9 @@ PART_MAX: Final = LABEL_VALUE_MAX - len("leaving-")
 DRAIN_OBJECT: Final = "sluice-leaving"
 """The ConfigMap in the runtime's namespace whose deletion asks the whole runtime to leave the cluster."""
 
+MACHINE_CATALOGUE: Final = "sluice-machines"
+"""The ConfigMap in the runtime's namespace with all machine groups and types, which admission policies read."""
+
 
 def worker_lease(class_name: str | None) -> str:
     """Name the Lease of the worker pools of a class; None is the default class.

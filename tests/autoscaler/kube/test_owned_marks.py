@@ -10,7 +10,7 @@ from autoscaler.api import keys
 from autoscaler.kube import owned_marks
 
 THEIRS = ("example.com/theirs", "node.kubernetes.io/unschedulable", keys.INSTANCE_POOL)
-TAINTS = (keys.REMOVING, keys.RESERVED_FOR, keys.NODE_POOL, keys.machine_label("gpu"))
+TAINTS = (keys.REMOVING, keys.RESERVED_FOR, keys.NODE_POOL, keys.MACHINE_CLOSED, keys.machine_label("gpu"))
 GATES = (keys.ADMISSION_GATE, keys.PLACEMENT_GATE, keys.MACHINE_GATE)
 FINALIZERS = (keys.FINALIZER, keys.part_finalizer("capacity"))
 

@@ -1,0 +1,24 @@
+"""Pods of a machine type tolerate its nodes' taints and require their labels, as seed 001 writes them."""
+
+from autoscaler.api import machine_pods
+from autoscaler.api.machine_catalogue import NodeLabel
+
+
+def test_both_taints_of_a_node_are_tolerated() -> None:
+    assert machine_pods.tolerations("general", "xlarge") == [
+        {"key": "machine.sluice.dev/xlarge", "operator": "Equal", "value": "general", "effect": "NoSchedule"},
+        {"key": "sluice.dev/node-pool", "operator": "Equal", "value": "ready", "effect": "NoSchedule"},
+    ]
+
+
+def test_the_type_a_ready_node_and_the_gpu_are_required() -> None:
+    want = [
+        {"key": "machine.sluice.dev/xlarge", "operator": "In", "values": ["general"]},
+        {"key": "sluice.dev/node-pool", "operator": "In", "values": ["ready"]},
+    ]
+    gpu = {"key": "nvidia.com/gpu.family", "operator": "In", "values": ["ampere"]}
+    assert machine_pods.node_requirements("general", "xlarge", None) == want
+    assert machine_pods.node_requirements("general", "xlarge", NodeLabel("nvidia.com/gpu.family", "ampere")) == [
+        *want,
+        gpu,
+    ]
