@@ -58,6 +58,8 @@ MACHINE_PROMISED: Final = f"{PREFIX}machine-promised"
 """Annotation on guests: the node whose room was given up for them, or was free when their gate was opened."""
 MACHINE_TRIED: Final = f"{PREFIX}machine-tried"
 """Annotation on guests that the scheduler refused: nodes that had room for them then, separated by commas."""
+MACHINE_TRYING_SINCE: Final = f"{PREFIX}machine-trying-since"
+"""Annotation on guests: when their gate was opened or room was last made for them, in seconds since the epoch."""
 MACHINE_PINNED: Final = f"{PREFIX}machine-pinned"
 """Annotation on sleepers whose gate was opened: the node whose room they hold."""
 

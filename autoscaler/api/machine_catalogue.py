@@ -18,6 +18,7 @@ MEMORY: Final = "memory"
 GPU: Final = "gpu"
 GPU_LABEL: Final = "gpu-label"
 GPU_VALUE: Final = "gpu-value"
+PARENT: Final = "parent"
 GROUPS: Final = "groups"
 """The key of all groups' names, as people read them."""
 TYPES: Final = "types"
@@ -48,6 +49,8 @@ class MachineResources:
     gpus: int = 0
     gpu_label: NodeLabel | None = None
     """Which GPU: the label of nodes that have it; None without GPUs."""
+    parent: str | None = None
+    """The type that this one depends on, and on whose nodes it may live; None: it depends on none."""
 
     def requests(self) -> dict[str, str]:
         """Write the requests, which are the limits too, of a container that has this machine."""
@@ -98,6 +101,7 @@ def find(data: Mapping[str, str], group: str, machine_type: str) -> MachineResou
         memory_bytes=quantities.units(data[f"{prefix}.{MEMORY}"]),
         gpus=quantities.units(data.get(f"{prefix}.{GPU}", "0")),
         gpu_label=None if label is None else NodeLabel(label, data[f"{prefix}.{GPU_VALUE}"]),
+        parent=data.get(f"{prefix}.{PARENT}"),
     )
 
 
@@ -108,6 +112,7 @@ def _resolved(machine_type: MachineType, by_name: Mapping[str, MachineType]) -> 
         memory_bytes=quantities.units(spec.memory) if spec.memory else _share(machine_type, by_name, MEMORY),
         gpus=spec.gpu.num if spec.gpu else 0,
         gpu_label=_gpu_label(spec.gpu) if spec.gpu else None,
+        parent=spec.dependence.parent if spec.dependence else None,
     )
 
 
@@ -142,6 +147,8 @@ def _facts(machine: MachineResources) -> dict[str, str]:
     facts = {CPU: _cpu(machine.cpu_millis), MEMORY: _memory(machine.memory_bytes)}
     if machine.gpu_label is not None:
         facts |= {GPU: str(machine.gpus), GPU_LABEL: machine.gpu_label.key, GPU_VALUE: machine.gpu_label.value}
+    if machine.parent is not None:
+        facts[PARENT] = machine.parent
     return facts
 
 

@@ -8,9 +8,11 @@ from autoscaler.api.machine_catalogue import NodeLabel
 from autoscaler.api.manifests import Manifest
 
 
-def tolerations(group: str, machine_type: str) -> list[Manifest]:
-    """Write the tolerations of both taints that nodes of a type may have."""
-    return [_toleration(keys.machine_label(machine_type), group), _toleration(keys.NODE_POOL, keys.NODE_POOL_READY)]
+def tolerations(group: str, machine_type: str, parent: str | None = None) -> list[Manifest]:
+    """Write the tolerations of both taints that nodes of a type may have, or nodes of the type it depends on."""
+    types = [machine_type, *([parent] if parent else ())]
+    ready = _toleration(keys.NODE_POOL, keys.NODE_POOL_READY)
+    return [*(_toleration(keys.machine_label(each), group) for each in types), ready]
 
 
 def node_requirements(group: str, machine_type: str, gpu_label: NodeLabel | None) -> list[Manifest]:

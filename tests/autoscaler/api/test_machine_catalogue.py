@@ -31,9 +31,9 @@ PARENT = machine_type("parent", cpu="7999m", memory="1001")
 @pytest.mark.parametrize(
     ("child", "want"),
     [
-        ({}, MachineResources(cpu_millis=2639, memory_bytes=330)),
-        ({"cpu": "1"}, MachineResources(cpu_millis=1000, memory_bytes=330)),
-        ({"memory": "1Gi"}, MachineResources(cpu_millis=2639, memory_bytes=GIB)),
+        ({}, MachineResources(cpu_millis=2639, memory_bytes=330, parent="parent")),
+        ({"cpu": "1"}, MachineResources(cpu_millis=1000, memory_bytes=330, parent="parent")),
+        ({"memory": "1Gi"}, MachineResources(cpu_millis=2639, memory_bytes=GIB, parent="parent")),
     ],
 )
 def test_a_child_has_its_fraction_of_what_it_leaves_out_rounded_down(
@@ -117,6 +117,13 @@ def test_what_is_written_is_read_back(cpu_millis: int, memory: str, gpu: dict[st
     assert want.cpu_millis == cpu_millis
     assert want.memory_bytes == quantities.units(memory)
     assert machine_catalogue.find(machine_catalogue.catalogue([("g", spec)]).data, "g", "t") == want
+
+
+def test_a_childs_parent_is_read_back() -> None:
+    spec = spec_of(PARENT, machine_type("child", dependence={"parent": "parent", "availableRatio": 50}))
+    data = machine_catalogue.catalogue([("g", spec)]).data
+    found = {name: machine_catalogue.find(data, "g", name) for name in ("parent", "child")}
+    assert found == machine_catalogue.resolve(spec)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,12 @@ def test_both_taints_of_a_node_are_tolerated() -> None:
     ]
 
 
+def test_a_type_that_depends_on_another_tolerates_the_others_nodes_too() -> None:
+    parents = {"key": "machine.sluice.dev/xlarge", "operator": "Equal", "value": "general", "effect": "NoSchedule"}
+    own, ready = machine_pods.tolerations("general", "small")
+    assert machine_pods.tolerations("general", "small", "xlarge") == [own, parents, ready]
+
+
 def test_the_type_a_ready_node_and_the_gpu_are_required() -> None:
     want = [
         {"key": "machine.sluice.dev/xlarge", "operator": "In", "values": ["general"]},
