@@ -6,7 +6,7 @@ killed: pods are evicted, so that disruption budgets hold, and those that must n
 
 import asyncio
 from collections.abc import Collection, Iterable
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -14,7 +14,7 @@ from autoscaler import backoff, control
 from autoscaler.api import keys
 from autoscaler.capacity import marks, supply, work
 from autoscaler.capacity.drains import Drain
-from autoscaler.kube import kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store, taints, writer
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
@@ -74,8 +74,8 @@ class Drainer:
         """Let pods onto a node again."""
         await self._set_taints(node, [taint for taint in node.taints if taint.key != keys.REMOVING])
 
-    async def _set_taints(self, node: objects.Node, taints: Iterable[objects.NodeTaint]) -> None:
-        changes = {"spec": {"taints": [_taint(taint) for taint in taints] or None}}
+    async def _set_taints(self, node: objects.Node, wanted: Iterable[objects.NodeTaint]) -> None:
+        changes = {"spec": {"taints": taints.written(wanted, node.tainted_at)}}
         try:
             await self._context.writer.patch(self._target, node.meta.key, changes, only_if=writer.Precondition.of(node))
         except port.KubeError as error:  # it changed or is gone, and that wakes us; or the next cycle tries again
@@ -108,8 +108,3 @@ def _must_leave(pod: objects.Pod, drain: Drain) -> bool:
     if drain.only is not None and pod.meta.uid not in drain.only:
         return False
     return work.is_work(pod) and pod.meta.deleted_at is None and not (drain.may_end and work.ends(pod))
-
-
-def _taint(taint: objects.NodeTaint) -> dict[str, Any]:
-    value = {"value": taint.value} if taint.value else {}
-    return {"key": taint.key, "effect": taint.effect, **value}

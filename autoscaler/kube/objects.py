@@ -98,6 +98,11 @@ class NodeTaint(NamedTuple):
     effect: str
 
 
+TaintTimes = Mapping[tuple[str, str], float]
+"""When taints were put on a node, by key and effect; those of whom nobody said when are absent."""
+_NO_TIMES: Final[TaintTimes] = {}
+
+
 class Node(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A node."""
 
@@ -109,6 +114,7 @@ class Node(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """cpu in millis, all else in units."""
     ready: bool
     ready_changed_at: float | None
+    tainted_at: TaintTimes = _NO_TIMES
 
 
 class Simple(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -169,6 +175,7 @@ def node(raw: bytes | msgspec.Raw) -> Node:
         allocatable={sys.intern(name): shapes.amount(name, text) for name, text in read.status.allocatable.items()},
         ready=ready is not None and ready.status == "True",
         ready_changed_at=_seconds(ready.last_transition_time) if ready else None,
+        tainted_at=_taint_times(read.spec.taints),
     )
 
 
@@ -213,6 +220,12 @@ def meta(read: wire.ObjectMeta) -> Meta:
 
 def _seconds(time: datetime | None) -> float | None:
     return time.timestamp() if time else None
+
+
+def _taint_times(taints: Iterable[wire.Taint]) -> TaintTimes:
+    """Keep the times apart from the taints: nodes that are alike but for these times are planned for together."""
+    times = {(taint.key, taint.effect): taint.time_added.timestamp() for taint in taints if taint.time_added}
+    return times or _NO_TIMES
 
 
 def _interned(labels: Mapping[str, str]) -> Mapping[str, str]:

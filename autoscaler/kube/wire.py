@@ -202,6 +202,7 @@ class Taint(_Struct, frozen=True):
     key: str
     effect: str
     value: str = ""
+    time_added: datetime | None = None
 
 
 class NodeSpec(_Struct, frozen=True):
