@@ -182,7 +182,8 @@ async def _opened(api: port.Api) -> AsyncIterator[World]:
     try:
         yield world
     finally:
-        await world.send("DELETE", world.collection(kinds.JOBS), {"propagationPolicy": "Background"})
+        for kind in (kinds.JOBS, kinds.STATEFUL_SETS):
+            await world.send("DELETE", world.collection(kind), {"propagationPolicy": "Background"})
         await world.send("DELETE", world.collection(kinds.PODS), {"gracePeriodSeconds": 0})
         for path in reversed(world.leftovers):
             await world.send("DELETE", path)

@@ -22,6 +22,7 @@ from autoscaler.simulation.controllers import (
     namespaces,
     nodes,
     orphaned_pods,
+    stateful_sets,
 )
 
 ADMIN: Final = "admin"
@@ -53,7 +54,7 @@ class SimulatedCluster:
         self.faults = faults.Faults()
         self._latency_seconds = latency_seconds
         self._furnish()
-        for part in (accounts, garbage, namespaces, definitions, budgets, jobs, nodes, orphaned_pods):
+        for part in (accounts, garbage, namespaces, definitions, budgets, jobs, stateful_sets, nodes, orphaned_pods):
             part.run(self.server)
 
     def client(self, username: str = ADMIN) -> client.Client:

@@ -8,7 +8,7 @@ from autoscaler import clock
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
 from autoscaler.kube.kinds import ResourceType
-from autoscaler.simulation.cluster import failures, jobs, nodes, pods, served
+from autoscaler.simulation.cluster import failures, jobs, nodes, pods, served, stateful_sets
 from autoscaler.simulation.cluster.failures import Cause
 from autoscaler.simulation.cluster.store import Store
 
@@ -91,6 +91,7 @@ _RULES: Final[Mapping[ResourceType, Rules]] = {
     **{kind.resource: _WITHOUT_STATUS for kind in served.BUILT_IN if kind.has_status},
     kinds.PODS: Rules(begin=pods.begin, carry=pods.carry, causes=pods.causes),
     kinds.JOBS: Rules(begin=jobs.begin, causes=jobs.causes),
+    kinds.STATEFUL_SETS: Rules(begin=stateful_sets.begin, carry=stateful_sets.carry, causes=stateful_sets.causes),
     kinds.NODES: Rules(begin=nodes.begin),
     kinds.NAMESPACES: Rules(begin=_begin_namespace),
     kinds.DEFINITIONS: Rules(begin=_begin_definition),
