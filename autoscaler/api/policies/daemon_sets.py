@@ -1,4 +1,4 @@
-"""DaemonSets tolerate the taints of pools and claims: their pods run the node and are no work.
+"""DaemonSets tolerate the taints of pools, claims and closed machines: their pods run the node and are no work.
 
 The toleration goes into the pod template, for by that the DaemonSet controller chooses nodes before it makes a pod. A
 write that leaves the template as it is stays as it is, so that nothing rolls out because a label was changed.
@@ -10,7 +10,7 @@ from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation, Request
 
-_TOLERATED: Final = (keys.INSTANCE_POOL, keys.RESERVED_FOR)
+_TOLERATED: Final = (keys.INSTANCE_POOL, keys.RESERVED_FOR, keys.MACHINE_CLOSED)
 _PATH: Final = "/spec/template/spec/tolerations"
 
 

@@ -11,9 +11,10 @@ def daemon_set(name: str) -> Object:
     return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
 
 
-def test_a_plain_daemon_set_reaches_exclusive_and_claimed_nodes(here: Ground) -> None:
+def test_a_plain_daemon_set_reaches_exclusive_claimed_and_closed_nodes(here: Ground) -> None:
     pool = f"pool-{here.id}"
     taints = [ground.taint(keys.INSTANCE_POOL, pool), ground.taint(keys.RESERVED_FOR, keys.RESERVED_FOR_NONE)]
+    taints += [ground.taint(keys.MACHINE_CLOSED, "general")]
     nodes = here.add_nodes("kept", 2, pool=pool, taints=taints)
     namespace = here.add_namespace(f"agents-{here.id}")
     here.make(f"/apis/apps/v1/namespaces/{namespace}/daemonsets", daemon_set("agent"))

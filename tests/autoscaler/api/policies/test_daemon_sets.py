@@ -1,4 +1,4 @@
-"""DaemonSets tolerate both taints, once, and only a write that changes the template is touched."""
+"""DaemonSets tolerate our taints, once, and only a write that changes the template is touched."""
 
 from collections.abc import Sequence
 
@@ -10,6 +10,8 @@ from autoscaler.api.policies import base, daemon_sets
 
 POOL = {"key": keys.INSTANCE_POOL, "operator": "Exists"}
 CLAIMED = {"key": keys.RESERVED_FOR, "operator": "Exists"}
+CLOSED = {"key": keys.MACHINE_CLOSED, "operator": "Exists"}
+SOFT = POOL | {"effect": "PreferNoSchedule"}
 
 
 def daemon_set(tolerations: Sequence[Manifest] | None = None) -> Manifest:
@@ -25,10 +27,10 @@ def changed(body: Manifest, old: Manifest | None = None) -> Manifest:
 @pytest.mark.parametrize(
     ("given", "want"),
     [
-        (None, [POOL, CLAIMED]),
-        ([{"key": "app", "operator": "Exists"}], [{"key": "app", "operator": "Exists"}, POOL, CLAIMED]),
-        ([CLAIMED], [CLAIMED, POOL]),
-        ([POOL | {"effect": "PreferNoSchedule"}, CLAIMED], [POOL | {"effect": "PreferNoSchedule"}, CLAIMED, POOL]),
+        (None, [POOL, CLAIMED, CLOSED]),
+        ([{"key": "app", "operator": "Exists"}], [{"key": "app", "operator": "Exists"}, POOL, CLAIMED, CLOSED]),
+        ([CLAIMED], [CLAIMED, POOL, CLOSED]),
+        ([SOFT, CLAIMED, CLOSED], [SOFT, CLAIMED, CLOSED, POOL]),
         ([{"operator": "Exists"}], [{"operator": "Exists"}]),
     ],
 )
@@ -41,4 +43,5 @@ def test_what_is_missing_is_added(given: list[Manifest] | None, want: list[Manif
 def test_a_template_that_stays_is_left_as_it_is() -> None:
     stored = daemon_set()
     assert changed(daemon_set(), stored) == stored
-    assert changed(daemon_set(), daemon_set([POOL, CLAIMED])) == daemon_set([POOL, CLAIMED])
+    full = daemon_set([POOL, CLAIMED, CLOSED])
+    assert changed(daemon_set(), full) == full
