@@ -326,6 +326,10 @@ async def test_on_delete_nobody_is_replaced_until_deleted(world: World) -> None:
     after = await replaced(world, "room-0", before["room-0"])
     await settled(world, "room-0", "room-1", currentReplicas=1, updatedReplicas=1)
     assert await images(world) == {"room-0": "none:2", "room-1": "none:1"}
+    await world.delete(kinds.PODS, "room-1")
+    await replaced(world, "room-1", before["room-1"])
+    await start(world, await bare_node(world), "room-0", "room-1")
+    await settled(world, "room-0", "room-1", currentReplicas=None, updatedReplicas=2, readyReplicas=2)
     status = (await world.get(kinds.STATEFUL_SETS, NAME))["status"]
     assert (status["currentRevision"], status["updateRevision"]) == (first, after["metadata"]["labels"][REVISION])
 
@@ -339,8 +343,10 @@ async def test_below_a_partition_pods_keep_the_old_template(world: World) -> Non
     await replaced(world, "room-2", before["room-2"])
     await world.delete(kinds.PODS, "room-0")
     await replaced(world, "room-0", before["room-0"])
-    await settled(world, "room-0", "room-1", "room-2", currentReplicas=2, updatedReplicas=1)
+    await start(world, await bare_node(world), "room-2")
+    found = await settled(world, "room-0", "room-1", "room-2", currentReplicas=2, updatedReplicas=1, readyReplicas=1)
     assert await images(world) == {"room-0": "none:1", "room-1": "none:1", "room-2": "none:2"}
+    assert uids(found)["room-1"] == uids(before)["room-1"]
 
 
 async def test_without_a_partition_those_not_yet_rolled_come_back_old(world: World) -> None:
@@ -394,6 +400,24 @@ async def test_in_order_the_highest_goes_first(world: World) -> None:
     assert await images(world) == {"room-0": "none:1", "room-1": "none:2"}
 
 
+async def test_in_order_pods_too_many_that_do_not_run_stay_where_one_below_does_not_run_either(world: World) -> None:
+    await world.create(kinds.STATEFUL_SETS, stateful_set(replicas=1, podManagementPolicy="OrderedReady"))
+    await settled(world, "room-0", replicas=1)
+    await world.create(kinds.PODS, loose("room-7"))
+    await world.create(kinds.PODS, loose("room-8"))
+    node = await bare_node(world)
+    await start(world, node, "room-0")
+    await settled(world, "room-0", "room-7", "room-8", replicas=3, readyReplicas=1)
+    await start(world, node, "room-7")
+    await settled(world, "room-0", "room-7", replicas=2, readyReplicas=2)
+
+
+def loose(name: str) -> Body:
+    """A pod that nobody owns, which the set would select."""
+    given = template()
+    return {"metadata": {**given["metadata"], "name": name}, "spec": given["spec"]}
+
+
 async def _is_leaving(world: World, name: str) -> bool:
     return "deletionTimestamp" in (await world.get(kinds.PODS, name))["metadata"]
 
@@ -443,6 +467,44 @@ async def test_a_deleted_set_may_leave_its_pods_and_the_next_one_adopts_them(wor
     found = await settled(world, "room-0", "room-1", replicas=2)
     owners = {owner["uid"] for pod in found.values() for owner in pod["metadata"]["ownerReferences"]}
     assert (uids(found), owners) == (uids(before), {next_one["metadata"]["uid"]})
+
+
+async def test_a_pod_of_its_name_and_labels_that_nobody_owns_is_adopted(world: World) -> None:
+    made = await world.create(kinds.STATEFUL_SETS, stateful_set(replicas=0))
+    await settled(world, replicas=0)
+    await world.create(kinds.PODS, {**loose("room-0"), "metadata": {"name": "room-0"}})
+    await world.create(kinds.PODS, loose("other-0"))
+    await world.create(kinds.PODS, loose("room-1"))
+    await world.gone(kinds.PODS, "room-1")  # it is the set's, and too much
+    assert sorted(await pods(world)) == ["other-0", "room-0"]
+    await world.merge(kinds.STATEFUL_SETS, NAME, {"spec": {"replicas": 1}})
+    await world.merge(kinds.PODS, "room-0", {"metadata": {"labels": LABELS}})
+    found = await settled(world, "other-0", "room-0", replicas=1)
+    assert [owner["uid"] for owner in found["room-0"]["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
+
+
+async def test_a_pod_that_stops_is_not_adopted(world: World) -> None:
+    before = await world.create(kinds.PODS, loose("room-1"))
+    await start(world, await bare_node(world), "room-1")
+    await world.delete(kinds.PODS, "room-1")
+    await world.create(kinds.STATEFUL_SETS, stateful_set(replicas=2))
+    found = await settled(world, "room-0", "room-1", replicas=1)
+    assert "ownerReferences" not in found["room-1"]["metadata"]
+    await world.delete(kinds.PODS, "room-1", {"gracePeriodSeconds": 0})
+    await replaced(world, "room-1", before)
+
+
+async def test_a_set_that_is_being_deleted_only_counts(world: World) -> None:
+    body = stateful_set(replicas=2)
+    body["metadata"]["finalizers"] = [GATE]
+    await world.create(kinds.STATEFUL_SETS, body)
+    await settled(world, "room-0", "room-1", replicas=2)
+    await world.delete(kinds.STATEFUL_SETS, NAME, {"propagationPolicy": "Background"})
+    await world.create(kinds.PODS, loose("room-2"))
+    await world.delete(kinds.PODS, "room-0")
+    await start(world, await bare_node(world), "room-1")
+    await settled(world, "room-1", "room-2", replicas=1, readyReplicas=1)
+    await world.merge(kinds.STATEFUL_SETS, NAME, {"metadata": {"finalizers": None}})
 
 
 @pytest.mark.parametrize("options", [None, {"propagationPolicy": "Foreground"}], ids=["unasked", "foreground"])
