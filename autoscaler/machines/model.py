@@ -1,7 +1,7 @@
 """The values that machine groups are decided in. Frozen: nothing is read or written here.
 
-A group is a Machine with its types, its nodes, its guests and its sleepers. Guests ask for a machine of a type; sleepers
-hold the room of machines that nobody uses. Amounts are integers: cpu in millis, all else in units.
+A group is a Machine with its types, its nodes, its guests and its sleepers. Guests ask for a machine of a type;
+sleepers hold the room of machines that nobody uses. Amounts are integers: cpu in millis, all else in units.
 """
 
 from collections.abc import Iterable, Mapping
@@ -123,6 +123,8 @@ class Sleeper:
     node: str = ""
     """Where it is bound, or else pinned; empty while it is gated."""
     is_terminating: bool = False
+    barred: frozenset[str] = frozenset()
+    """The names of nodes of the group where it may not go, by taints of others for one."""
     is_outdated: bool = False
     """Its StatefulSet's template has changed since it was made."""
 

@@ -1,0 +1,207 @@
+"""Place waiting guests, one at a time among types that share nodes. Pure.
+
+Guests are never pinned: the room may be stolen and the node may go. Only the first that can be served has a sleeper
+given up for it or is opened; one that is open holds the others back until it has a node or was refused for long enough.
+All others are planned too, so that nobody else takes the room that they will need.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from autoscaler import clock
+from autoscaler.kube.objects import Key
+from autoscaler.machines.counts import Count
+from autoscaler.machines.model import (
+    Command,
+    DeleteSleeper,
+    Guest,
+    Node,
+    OpenGuest,
+    Phase,
+    PromiseGuest,
+    RecordTried,
+    Sleeper,
+)
+from autoscaler.machines.rooms import Rooms, Spot
+
+REFUSED_SECONDS: Final = 30.0
+"""A guest that the scheduler refuses for so long does not hold others back any more."""
+SILENT_SECONDS: Final = 300.0
+"""One about which the scheduler says nothing at all for so long does not either: it may have a scheduler of its own."""
+FRESH_SECONDS: Final = 5.0
+"""A sleeper is given up for an open guest within so long of the promise, so that its time begins with the room."""
+
+
+class Turn(IntEnum):
+    """Who comes first."""
+
+    TRYING = 0
+    """Opened, and the scheduler has time left to find a node."""
+    PROMISED = 1
+    GATED = 2
+    REFUSED = 3
+
+
+@dataclass(slots=True)
+class Placing:
+    """What is to be done for guests, and what is planned for them."""
+
+    commands: list[Command] = field(default_factory=list)
+    spots: dict[str, Spot] = field(default_factory=dict)
+    """By UID: where each guest is planned that can be."""
+    served: str | None = None
+    """The UID of the guest whose turn it is; None: nobody can be served."""
+    full: set[str] = field(default_factory=set)
+    """The UIDs of guests for whom no machine of their type is left."""
+    contested: set[str] = field(default_factory=set)
+    """Nodes that the scheduler may choose for a guest that is open, whatever is planned: no sleeper is opened there."""
+    wake_at: float | None = None
+
+    @property
+    def given_up(self) -> set[str]:
+        """Return the UIDs of sleepers that are planned to make room for guests."""
+        return {sleeper.uid for spot in self.spots.values() for sleeper in spot.gives_up}
+
+
+def place(guests: Iterable[Guest], counts: Mapping[str, Count], rooms: Rooms, line: "Sleepers", now: float) -> Placing:
+    """Do the next thing for the first guest that can be served, and plan all others."""
+    placing = Placing()
+    left = {name: count.maximum - count.open_guests for name, count in counts.items()}
+    for turn, guest in in_order(guests, rooms, now):
+        if _is_over(guest, now):
+            placing.commands.append(_tried(guest, rooms))
+            continue
+        if guest.phase is Phase.GATED and left[guest.type] <= 0:
+            placing.full.add(guest.uid)
+            continue
+        spot = rooms.spot(guest)
+        if placing.served is None:
+            _serve(placing, turn, guest, spot, _Means(counts[guest.type], rooms, line, now))
+        if spot is not None:
+            placing.spots[guest.uid] = spot
+            rooms.plan(guest, spot)
+            left[guest.type] -= guest.phase is Phase.GATED
+        if turn is Turn.TRYING:
+            placing.contested.update(rooms.free_nodes(guest))
+            placing.wake_at = clock.earliest((placing.wake_at, _over_at(guest)))
+    return placing
+
+
+def in_order(guests: Iterable[Guest], rooms: Rooms, now: float) -> list[tuple[Turn, Guest]]:
+    """Return the waiting guests with their turns, first come first within each."""
+    turns = [(_turn(guest, now), guest) for guest in guests if guest.is_waiting]
+    return sorted(turns, key=lambda each: _rank(each[0], each[1], rooms))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sleepers:
+    """The sleepers that may be given up when no more guests and sleepers of a type may be open."""
+
+    by_type: Mapping[str, list[Sleeper]]
+    """Open ones that are not going already, in the order in which they go."""
+
+
+def sleepers_in_order(sleepers: Iterable[Sleeper], nodes: Iterable[Node], doomed: Iterable[Sleeper]) -> Sleepers:
+    """Sort open sleepers: unbound ones, then those on nodes that are not ready, then any, by falling ordinal."""
+    ready = {node.name for node in nodes if node.is_ready}
+    going = {each.uid for each in doomed}
+    there = [each for each in sleepers if each.is_open and not each.is_terminating and each.uid not in going]
+    there.sort(key=lambda each: (each.phase is Phase.BOUND, each.node in ready, -each.ordinal))
+    by_type: dict[str, list[Sleeper]] = {}
+    for each in there:
+        by_type.setdefault(each.type, []).append(each)
+    return Sleepers(by_type=by_type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What a guest can be served with."""
+
+    count: Count
+    rooms: Rooms
+    line: Sleepers
+    now: float
+
+
+def _serve(placing: Placing, turn: Turn, guest: Guest, spot: Spot | None, means: _Means) -> None:
+    """Do the next thing for a guest, if there is one; note whether it is the one whose turn it is."""
+    command = _next(turn, guest, spot, means) if spot is not None else None
+    if command is None and turn is not Turn.TRYING:
+        return
+    placing.served = guest.uid
+    if command is not None:
+        placing.commands.append(command)
+    if isinstance(command, OpenGuest):
+        means.count.open_guests += 1
+        placing.contested.update(means.rooms.free_nodes(guest))
+
+
+def _next(turn: Turn, guest: Guest, spot: Spot, means: _Means) -> Command | None:
+    if guest.phase is Phase.OPEN:
+        return _next_of_open(turn, guest, spot, means.now)
+    if spot.gives_up:
+        return _next_of_promised(guest, spot)
+    if means.count.may_open:
+        why = f"node {spot.node} has room for it"
+        return OpenGuest(guest=guest, trying_since=means.now, why=why)
+    for sleeper in means.line.by_type.get(guest.type, ()):
+        why = f"{_named(guest)} finds room on node {spot.node}, and no more than {means.count.maximum} may be open"
+        return DeleteSleeper(sleeper=sleeper, why=why)
+    return None
+
+
+def _next_of_promised(guest: Guest, spot: Spot) -> Command:
+    """Promise first, then give up: whoever leads next knows whom the room is for."""
+    if guest.promised != spot.node:
+        return PromiseGuest(guest=guest, node=spot.node, why=f"a sleeper of its type holds room for it on {spot.node}")
+    return DeleteSleeper(sleeper=spot.gives_up[0], why=f"node {spot.node} is promised to {_named(guest)}")
+
+
+def _next_of_open(turn: Turn, guest: Guest, spot: Spot, now: float) -> Command | None:
+    """Make room for a guest that is open; each time that there is new room, the scheduler's time begins anew."""
+    if turn is Turn.TRYING and not spot.gives_up:
+        return None
+    is_fresh = guest.trying_since is not None and now - guest.trying_since <= FRESH_SECONDS
+    if turn is Turn.TRYING and guest.promised == spot.node and is_fresh:
+        return _next_of_promised(guest, spot)
+    what = "a sleeper of its type holds room for it" if spot.gives_up else "there is room that it has not tried"
+    return PromiseGuest(guest=guest, node=spot.node, trying_since=now, why=f"{what} on {spot.node}")
+
+
+def _tried(guest: Guest, rooms: Rooms) -> RecordTried:
+    free = rooms.free_nodes(guest)
+    kept = {name for name in guest.tried if name in rooms.nodes}
+    said = f"although {', '.join(sorted(free))} had room" if free else "and no node had room"
+    why = f"the scheduler found no node for it for {REFUSED_SECONDS:g} s, {said}"
+    return RecordTried(guest=guest, nodes=frozenset({*kept, *free}), why=why)
+
+
+def _turn(guest: Guest, now: float) -> Turn:
+    if guest.phase is Phase.GATED:
+        return Turn.PROMISED if guest.promised is not None else Turn.GATED
+    return Turn.REFUSED if guest.trying_since is None or _is_over(guest, now) else Turn.TRYING
+
+
+def _is_over(guest: Guest, now: float) -> bool:
+    """Tell whether a guest's time is over, which is still to be recorded."""
+    over_at = _over_at(guest)
+    return over_at is not None and now >= over_at
+
+
+def _over_at(guest: Guest) -> float | None:
+    if guest.phase is not Phase.OPEN or guest.trying_since is None:
+        return None
+    if guest.unschedulable_since is None:
+        return guest.trying_since + SILENT_SECONDS
+    return max(guest.trying_since, guest.unschedulable_since) + REFUSED_SECONDS
+
+
+def _rank(turn: Turn, guest: Guest, rooms: Rooms) -> tuple[Turn, int, float, Key]:
+    fitting = rooms.fitting_nodes(guest) if turn is Turn.GATED else 0
+    return turn, fitting, guest.created_at, guest.key
+
+
+def _named(guest: Guest) -> str:
+    return f"pod {guest.key.namespace}/{guest.key.name}"
