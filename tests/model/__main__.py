@@ -5,6 +5,7 @@ import sys
 import time
 
 from tests.model import explorer, mutations, scenarios
+from tests.model.breaking import Mutation
 from tests.model.scenario import Scenario
 
 
@@ -30,7 +31,7 @@ def _explore(scenario: Scenario, most: int) -> bool:
     return result.violation is None
 
 
-def _break(mutation: mutations.Mutation) -> bool:
+def _break(mutation: Mutation) -> bool:
     is_found = mutations.is_found(mutation)
     print(f"rule {mutation.rule}, {mutation.name}: {'found' if is_found else 'NOT FOUND'}", flush=True)
     return is_found

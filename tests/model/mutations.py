@@ -1,65 +1,26 @@
-"""Rules 4 to 9 and 12 of admission, each broken in one clause: the exploration must find something wrong each time.
-
-A mutation is an edit of one function of the real code, for as long as an exploration takes. One that no longer fits the
-code is an error: whoever changes a clause sees to it that losing it is still found.
-"""
+"""Rules 4 to 9 and 12 of admission, each broken in one clause: the exploration must find something wrong each time."""
 
 import contextlib
-import inspect
-import sys
-import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler.admission import decide, doubts, grants, job_state, lifecycle, slices, ungating
 from autoscaler.admission.quota import books, preemption, strays, trial, usage
-from tests.model import explorer, scenarios
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutation:
-    """One clause of one rule, broken."""
-
-    rule: int
-    name: str
-    owner: Any
-    """The module or class."""
-    function: str
-    old: str
-    new: str
-    found_in: str
-    """The exploration that finds it."""
-    slow: bool = False
-    """Whether that takes long: `make model` tries it, the tests do not."""
+from tests.model import breaking, explorer, scenarios
+from tests.model.breaking import Mutation
 
 
 @contextlib.contextmanager
 def broken(mutation: Mutation) -> Iterator[None]:
-    """Break a clause of the real code, and mend it afterwards."""
-    original = getattr(mutation.owner, mutation.function)
-    edited = _edited(original, mutation)
+    """Break a clause, also where a stage of the decision is that function."""
     stages: Any = decide._STAGES
-    staged = [stage for stage, function in stages.items() if function is original]
-    setattr(mutation.owner, mutation.function, edited)
-    stages.update(dict.fromkeys(staged, edited))
-    try:
-        yield
-    finally:
-        setattr(mutation.owner, mutation.function, original)
-        stages.update(dict.fromkeys(staged, original))
-
-
-def _edited(original: Any, mutation: Mutation) -> Any:
-    source = textwrap.dedent(inspect.getsource(original))
-    if source.count(mutation.old) != 1:
-        raise ValueError(
-            f"{mutation.name}: {mutation.function} has {source.count(mutation.old)} times {mutation.old!r}"
-        )
-    made: dict[str, Any] = {}
-    code = compile(source.replace(mutation.old, mutation.new), f"<{mutation.name}>", "exec")
-    exec(code, vars(sys.modules[original.__module__]), made)  # noqa: S102  # it is our own code, edited
-    return made[mutation.function]
+    with breaking.broken(mutation) as (original, edited):
+        staged = [stage for stage, function in stages.items() if function is original]
+        stages.update(dict.fromkeys(staged, edited))
+        try:
+            yield
+        finally:
+            stages.update(dict.fromkeys(staged, original))
 
 
 def is_found(mutation: Mutation) -> bool:

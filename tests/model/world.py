@@ -1,7 +1,6 @@
 """Everything that can happen next in the toy cluster: the moves of the runtime, of other controllers and of people."""
 
 from collections.abc import Iterator
-from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,6 +14,7 @@ from tests.model.cluster import Doubt, Entry, Sent, State
 from tests.model.contents import GONE, Contents, JobFacts, PodFacts, WorkloadFacts
 from tests.model.runtime import Runtime
 from tests.model.scenario import Scenario
+from tests.model.search import Cause
 from tests.model.seen import Seen
 
 _CRASHES: Final = 0
@@ -23,14 +23,6 @@ _FIRST: Final = 2
 _STEPS_TO_REST: Final = 200
 _READY: Final = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
 _SUCCEEDED: Final = {"status": {"phase": "Succeeded"}}
-
-
-class Cause(Enum):
-    """Who makes a move. The good end must be reachable by what goes on of itself alone."""
-
-    SYSTEM = auto()
-    PEOPLE = auto()
-    FAULT = auto()
 
 
 class Move(NamedTuple):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.model import explorer, mutations, scenarios
-from tests.model.mutations import Mutation
+from tests.model.breaking import Mutation
 from tests.model.scenario import Scenario
 
 QUICK = [each for each in mutations.MUTATIONS if not each.slow]

@@ -24,7 +24,8 @@ from tests.model.contents import NOW
 from tests.model.kept import Kept
 from tests.model.runtime import FLAVORS, MIDDLE, PRIORITY
 from tests.model.scenario import Scenario, Start
-from tests.model.world import Cause, Move, World
+from tests.model.search import Cause
+from tests.model.world import Move, World
 
 HISTORIES: Final = int(os.environ.get("SLUICE_HISTORIES", "80"))
 SLOW: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
