@@ -105,7 +105,9 @@ SAME_ZONE: Final = f"{PREFIX}same-zone"
 MACHINE_GATE: Final = f"{PREFIX}machine"
 """Scheduling gate that a free machine opens."""
 
-# Pods of jobs, as their controllers label them
+# Pods of StatefulSets and jobs, as their controllers label them
+POD_REVISION: Final = "controller-revision-hash"
+"""Label on pods of a StatefulSet: which template they were made from."""
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
 JOB_NAME_LEGACY: Final = "job-name"
 JOB_CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
