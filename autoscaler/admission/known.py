@@ -15,6 +15,7 @@ from autoscaler.admission.quota import books
 from autoscaler.admission.workload import WORKLOADS, Workload
 from autoscaler.api import resources
 from autoscaler.api.resources.queues import ResourceFlavorSpec
+from autoscaler.control import takeover
 from autoscaler.kube import kinds, objects, store
 
 Flavor = objects.Custom[resources.ResourceFlavor]
@@ -52,6 +53,14 @@ class Tables:
             local_queues=custom(resources.LocalQueue),
             namespaces=context.watch(kinds.NAMESPACES, objects.simple),
             priority_classes=context.watch(kinds.PRIORITY_CLASSES, priorities.decode),
+        )
+
+    @property
+    def summed_up(self) -> tuple[takeover.Read, ...]:
+        """Those that a new leader reads anew: usage is a sum over them."""
+        return (
+            takeover.Read(resource=WORKLOADS, decode=workload.decode, table=self.workloads),
+            takeover.Read(resource=kinds.PODS, decode=objects.pod, table=self.pods),
         )
 
     @property

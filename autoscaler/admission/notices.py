@@ -9,10 +9,11 @@ from itertools import islice
 from typing import Final
 
 from autoscaler import clock, control
-from autoscaler.admission import gated_pods, known, pacing
+from autoscaler.admission import gated_pods, known
 from autoscaler.admission.gated_pods import GatedPods
 from autoscaler.admission.jobs import port
 from autoscaler.api import keys
+from autoscaler.control import pacing
 from autoscaler.kube import kinds, objects
 
 GRACE_SECONDS: Final = 10.0

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from autoscaler import clock
-from autoscaler.admission import pacing, queue_status, queue_users, tally, writes
+from autoscaler.admission import queue_status, queue_users, tally, writes
 from autoscaler.admission.queue_status import Numbers
 from autoscaler.admission.quota.books import Books, Tables
 from autoscaler.admission.tally import Kind, Place, Tally
@@ -17,6 +17,7 @@ from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import keys, status
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources import ClusterQueue, LocalQueue
+from autoscaler.control import pacing
 from autoscaler.kube import objects
 
 WRITE_SECONDS: Final = 1.0

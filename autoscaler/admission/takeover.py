@@ -7,7 +7,7 @@ otherwise, may take effect until its time is over; it is waited for, and everyth
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -15,7 +15,8 @@ import structlog
 from autoscaler import control
 from autoscaler.admission import doubts, known, workload
 from autoscaler.admission.writes import Write
-from autoscaler.kube import kinds, listing, objects, port, store
+from autoscaler.control import takeover
+from autoscaler.kube import port
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -26,20 +27,15 @@ class Takeover:
 
     def __init__(self, context: control.ControllerContext, tables: known.Tables, unanswered: doubts.Doubts) -> None:
         self._context = context
-        self._tables = tables
+        self._workloads = tables.workloads
         self._doubts = unanswered
-        self._vacant_since: float | None = None
+        self._all = takeover.Takeover(context, tables.summed_up)
 
     async def catch_up(self) -> None:
         """Read anew what others or we ourselves may have written; nothing if nobody led since, and all is known."""
-        vacant_since, overdue = self._context.vacant_since(), self._doubts.overdue()
-        if vacant_since == self._vacant_since and not overdue:
-            return
-        await self._read(workload.WORKLOADS, workload.decode, self._tables.workloads)
-        await self._read(kinds.PODS, objects.pod, self._tables.pods)
-        self._vacant_since = vacant_since
-        self._doubts.forget(overdue)
-        log.info("read_anew", vacant_since=vacant_since)
+        overdue = self._doubts.overdue()
+        if await self._all.catch_up(anew=bool(overdue)):
+            self._doubts.forget(overdue)
 
     async def look_at(self, written: Iterable[Write]) -> None:
         """Read single Workloads as they are now; where that fails, they are as unknown as before."""
@@ -55,14 +51,10 @@ class Takeover:
         try:
             found = _readable(workload.decode)(msgspec.Raw(port.required(await self._context.api.send(request))))
         except port.NotFoundError:
-            self._tables.workloads.deleted(key, written.uid)
+            self._workloads.deleted(key, written.uid)
         else:
             if found is not None:
-                self._tables.workloads.wrote(found)
-
-    async def _read(self, resource: kinds.ResourceType, decode: Any, table: store.Table[Any]) -> None:  # noqa: ANN401
-        listed, version = await listing.read_at(self._context.api, resource, _readable(decode))
-        table.catch_up([each for each in listed if each is not None], version)
+                self._workloads.wrote(found)
 
 
 def _readable(decode: Callable[[msgspec.Raw], T]) -> Callable[[msgspec.Raw], T | None]:

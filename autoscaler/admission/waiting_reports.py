@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from autoscaler import clock
-from autoscaler.admission import pacing, why_waiting, workload_status, writes
+from autoscaler.admission import why_waiting, workload_status, writes
 from autoscaler.admission.quota import estimates, waiting
 from autoscaler.admission.quota.books import Books, Tables
 from autoscaler.admission.quota.cycle import Refused
@@ -21,6 +21,7 @@ from autoscaler.admission.why_waiting import Why
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api.manifests import Manifest
+from autoscaler.control import pacing
 
 LOOK_SECONDS: Final = 1.0
 """How often a queue is looked at."""

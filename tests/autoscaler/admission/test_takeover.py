@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler import control
 from autoscaler.admission import doubts, known, takeover, workload, writes
+from autoscaler.control import takeover as control_takeover
 from autoscaler.kube import kinds, objects, port, store
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
@@ -39,6 +40,10 @@ class _Tables:
     def __init__(self) -> None:
         self.workloads: store.Table[Any] = store.Table()
         self.pods: store.Table[Any] = store.Table()
+        self.summed_up = (
+            control_takeover.Read(resource=workload.WORKLOADS, decode=workload.decode, table=self.workloads),
+            control_takeover.Read(resource=kinds.PODS, decode=objects.pod, table=self.pods),
+        )
 
 
 class _Context:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.admission.pacing import Pacer
+from autoscaler.control.pacing import Pacer
 from tests.autoscaler.admission.manual_clock import ManualClock
 
 
