@@ -7,6 +7,7 @@ costs no more than that node's own labels.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from autoscaler.api import keys
 from autoscaler.api.resources import Machine
 from autoscaler.kube import objects
 from autoscaler.machines import host_limits, node_health, node_marks
@@ -54,6 +55,8 @@ class NodeView:
     """Why it takes no guests, whatever its Machine wants; None: it can."""
     marks: Marks | None
     """What its marks should become; None: the node is missing."""
+    held_by: str | None = None
+    """The group that it was last marked for, which it may be leaving; None: it carries no mark of one."""
 
     @property
     def owner(self) -> Claim | None:
@@ -76,25 +79,22 @@ def look(
     """
     claims, trouble = machines.claims.of_node(name, node.meta.labels if node else {}), node_health.trouble(node)
     refusals, types = _housed(machines, claims.owner, node)
+    situation = node and Situation(
+        node=node,
+        claim=claims.owner,
+        types=types,
+        is_healthy=trouble is None,
+        needed=needed,
+        offered=machines.offered,
+    )
     return NodeView(
         name=name,
         claims=claims,
         types=types,
         refusals=refusals,
         trouble=trouble,
-        marks=None
-        if node is None
-        else node_marks.decide(
-            Situation(
-                node=node,
-                claim=claims.owner,
-                types=types,
-                is_healthy=trouble is None,
-                needed=needed,
-                offered=machines.offered,
-            ),
-            now,
-        ),
+        marks=node_marks.decide(situation, now) if situation else None,
+        held_by=node.meta.annotations.get(keys.MACHINE_GROUP) if node else None,
     )
 
 
