@@ -154,10 +154,15 @@ def test_the_largest_legal_machine_is_within_what_the_api_server_evaluates(api: 
         {"name": f"t{number:02d}", "spec": {"cpu": "1", "memory": "1Gi"}, "available": 1}
         for number in range(machines.TYPES_MAX)
     ]
-    nodes = [
+    nodes: list[builders.Manifest] = [
         {"name": f"{number:03d}" + "n" * 250, "mode": "ready", "machineType": [{"name": f"t{number % 32:02d}"}]}
         for number in range(machines.NODES_MAX)
     ]
+    create(api, builders.resource("Machine", machineTypes=types, nodePool=nodes), dryRun="All").required()
+    for number, entry in enumerate(nodes):
+        del entry["name"]
+        keys = [f"{place}{'k' * 250}/{'n' * 60}" for place in range(machines.SELECTOR_MAX)]
+        entry["nodeSelector"] = dict.fromkeys(keys, f"{number:03d}{'v' * 60}")
     create(api, builders.resource("Machine", machineTypes=types, nodePool=nodes), dryRun="All").required()
 
 

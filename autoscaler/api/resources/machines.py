@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from autoscaler.api import names
+from autoscaler.api import keys, names
 from autoscaler.api.resources.base import (
     AGE,
     Column,
@@ -21,10 +21,12 @@ from autoscaler.api.resources.base import (
     name_rule,
     rules,
 )
-from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, LabelValue, PositiveQuantity
+from autoscaler.api.resources.types import Count, DnsLabel, DnsName, LabelKey, LabelValue, PositiveQuantity
 
 TYPES_MAX = 32
 NODES_MAX = 128
+STATES_MAX = 5000
+SELECTOR_MAX = 8
 
 
 class NodeMode(StrEnum):
@@ -49,6 +51,22 @@ class MachineTypeRef(Model):
     """The machine type's name."""
 
 
+NodeSelector = Annotated[
+    dict[LabelKey, LabelValue],
+    Field(
+        min_length=1,
+        max_length=SELECTOR_MAX,
+        json_schema_extra=rules(
+            Rule(
+                expression=f"self.all(key, key != '{keys.NODE_POOL}' && !key.startsWith('{keys.machine_label('')}'))",
+                message=f"nodes cannot be selected by {keys.NODE_POOL} or {keys.machine_label('')}<type>, which the"
+                " operator puts on them",
+            ),
+        ),
+    ),
+]
+
+
 class NodePoolEntry(Model):
     """One node, or all nodes with certain labels, and the machine type they serve."""
 
@@ -64,8 +82,9 @@ class NodePoolEntry(Model):
 
     name: DnsName | None = None
     """The name of a node. Exactly one of name and nodeSelector must be given."""
-    node_selector: Annotated[Labels, Field(min_length=1)] | None = None
-    """Labels of the nodes meant; nodes that come later join by themselves."""
+    node_selector: NodeSelector | None = None
+    """Labels of the nodes meant; nodes that come later join by themselves. An entry that names a node goes before one
+    that selects it, and of those that select it the first counts."""
     mode: NodeMode
     """ready: the nodes take guests. maintenance: nothing new is put there."""
     taint: bool = False
@@ -82,6 +101,11 @@ NodePoolEntries = Annotated[
             Rule(
                 expression="self.filter(n, has(n.name)).all(n, self.exists_one(m, has(m.name) && m.name == n.name))",
                 message="each node may be named once only",
+            ),
+            Rule(
+                expression="self.filter(n, has(n.nodeSelector))"
+                ".all(n, self.exists_one(m, has(m.nodeSelector) && m.nodeSelector == n.nodeSelector))",
+                message="each nodeSelector may be given once only",
             ),
         ),
     ),
@@ -141,7 +165,8 @@ class MachineTypeSpec(Model):
     gpu: Gpu | None = None
     """GPUs of one machine."""
     host_limit: Annotated[int, Field(ge=1, le=100)] | None = None
-    """The most that one machine may take of a node's allocatable cpu, and of its memory, in percent."""
+    """The most that one machine may take of a node's allocatable cpu, of its memory and of its GPUs, in percent. On
+    a node where it would take more, the type is not offered."""
     dependence: Dependence | None = None
     """Derive cpu and memory, where they are left out, from another machine type."""
 
@@ -212,11 +237,23 @@ class MachineStatus(Model):
     """What the operator last saw."""
 
     conditions: Conditions = ()
-    """Ready says whether all room is held that should be."""
+    """Ready says whether all room is held that should be; NodesReady whether all nodes that should take guests do."""
     available_machines: Annotated[
         tuple[AvailableMachine, ...], Field(max_length=TYPES_MAX, json_schema_extra=list_map("name"))
     ] = ()
     """The usage of each machine type."""
+    total: Usage | None = None
+    """The usage of all machine types together."""
+
+
+def _reason_column(condition: str) -> Column:
+    return Column(name="Reason", path=f'.status.conditions[?(@.type=="{condition}")].reason', wide=True)
+
+
+_USAGE_COLUMNS = tuple(
+    Column(name=name.capitalize(), path=f".status.total.{name}", type="integer")
+    for name in ("maximum", "reserved", "used", "waiting")
+)
 
 
 class Machine(Resource):
@@ -230,7 +267,10 @@ class Machine(Resource):
         short_names=("mc",),
         columns=(
             condition_column("Ready"),
+            condition_column("NodesReady"),
+            *_USAGE_COLUMNS,
             Column(name="Provision", path=".spec.provision", type="boolean", wide=True),
+            _reason_column("Ready"),
             AGE,
         ),
         rules=(
@@ -270,7 +310,9 @@ class NodeState(Model):
     name: DnsName
     """The node's name."""
     condition: NodeCondition
-    """Ready takes guests; Maintenance was asked for; NotReady is missing or unhealthy."""
+    """Ready takes guests; Maintenance was asked for; NotReady is missing, unhealthy, or another group's."""
+    message: Annotated[str, Field(max_length=256)] | None = None
+    """Why it does not take all the guests that it should."""
 
 
 class MachineNodePoolStatus(Model):
@@ -278,8 +320,12 @@ class MachineNodePoolStatus(Model):
 
     conditions: Conditions = ()
     """Ready says whether all nodes that should take guests do."""
-    node_pool: Annotated[tuple[NodeState, ...], Field(max_length=5000, json_schema_extra=list_map("name"))] = ()
-    """The state of each node."""
+    node_pool: Annotated[tuple[NodeState, ...], Field(max_length=STATES_MAX, json_schema_extra=list_map("name"))] = ()
+    """The state of each node, or of the first 5000 by name."""
+    nodes: Count = 0
+    """How many nodes the group has, missing ones among them."""
+    ready_nodes: Count = 0
+    """How many of them take guests."""
 
 
 class MachineNodePool(Resource):
@@ -288,7 +334,14 @@ class MachineNodePool(Resource):
     definition: ClassVar[Definition] = Definition(
         plural="machinenodepools",
         short_names=("mnp",),
-        columns=(Column(name="MachineGroup", path=".spec.machineGroup"), condition_column("Ready"), AGE),
+        columns=(
+            Column(name="MachineGroup", path=".spec.machineGroup"),
+            condition_column("Ready"),
+            Column(name="Nodes", path=".status.nodes", type="integer"),
+            Column(name="ReadyNodes", path=".status.readyNodes", type="integer"),
+            _reason_column("Ready"),
+            AGE,
+        ),
         rules=(
             Rule(
                 expression="self.metadata.name == self.spec.machineGroup + '-node-pool'",
