@@ -10,8 +10,7 @@ from pulumi_kubernetes.admissionregistration import v1
 
 from autoscaler.api import policies
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import leaving
-from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
+from autoscaler.api.policies import Policy, leaving
 from components import kube
 from components.config.autoscaler import Autoscaler
 
@@ -28,7 +27,7 @@ class AdmissionPoliciesArgs:
     """Which policies, and what they stand on."""
 
     provider: k8s.Provider
-    policies: Sequence[ValidatingPolicy | MutatingPolicy] = policies.POLICIES
+    policies: Sequence[Policy] = policies.POLICIES
     runtime: Autoscaler | None = None
     """Whose ServiceAccount alone may do what only the runtime may, and who may end it; None leaves the policies about
     that out."""
@@ -57,7 +56,7 @@ class AdmissionPolicies(pulumi.ComponentResource):
         return kube.make(kind, name, opts, metadata=manifest["metadata"], spec=manifest["spec"])
 
 
-def _about_the_runtime(config: Autoscaler | None) -> Sequence[ValidatingPolicy]:
+def _about_the_runtime(config: Autoscaler | None) -> Sequence[Policy]:
     if config is None:
         return ()
     return policies.about_runtime(

@@ -1,8 +1,9 @@
 """`python -m autoscaler release --force`: free a cluster whose runtime cannot come back.
 
 It takes every finalizer, gate and mark of ours off whatever carries one, so that nothing hangs on a runtime that is not
-there, and unbinds the policies by which jobs would go on to wait for it. Jobs that are suspended stay so, and are
-named. It empties nothing and waits for nobody: that is the runtime's own way to leave. It may be run again and again.
+there, and unbinds the policies by which jobs and guests would go on to wait for it. Jobs that are suspended stay so,
+and are named. It empties nothing and waits for nobody: that is the runtime's own way to leave. It may be run again and
+again.
 """
 
 import asyncio
@@ -34,9 +35,11 @@ def _type(kind: str) -> kinds.ResourceType:
     return kinds.ResourceType(group=group, version="v1", plural=f"{kind.lower()}s", kind=kind, namespaced=False)
 
 
-_BINDINGS: Final = tuple(policy.manifests()[1] for policy in policies.about_jobs(""))
+_UNBOUND: Final = (*policies.about_jobs(""), *policies.about_guests(""))
+_BINDINGS: Final = tuple(policy.manifests()[1] for policy in _UNBOUND)
 BINDINGS: Final = tuple((_type(binding["kind"]), str(binding["metadata"]["name"])) for binding in _BINDINGS)
-"""Those by which jobs are suspended and gated, and nobody but the runtime opens gates and writes Workloads."""
+"""Those by which jobs are suspended and jobs and guests are gated, and nobody but the runtime opens gates and writes
+Workloads."""
 Say = Callable[[str], None]
 Found = dict[str, Any]
 
@@ -146,7 +149,7 @@ async def _unbind(api: port.Api, resource: kinds.ResourceType, name: str, say: S
         return []
     except port.KubeError as error:
         return [f"{resource.kind} {name}: {error}"]
-    say(f"{resource.kind} {name}: deleted, so that no job waits for the runtime")
+    say(f"{resource.kind} {name}: deleted, so that nothing new waits for the runtime")
     return []
 
 

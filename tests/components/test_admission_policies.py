@@ -77,16 +77,16 @@ def test_what_only_the_runtime_may_do_is_bound_to_the_account_that_it_runs_under
 
     world = monitor.run(program)
     want = policies.about_runtime(policies.Runtime(namespace="scaling", service_account="theirs"))
-    assert len(want) == 7
+    assert len(want) == 12
     for policy in want:
-        made, _ = policy.manifests()
+        made, binding = policy.manifests()
         assert world.one("AdmissionPolicy", f"p.{policy.name}").inputs["spec"] == made["spec"]
-        rules = [*made["spec"]["matchConditions"], *made["spec"]["validations"]]
-        is_of_account = any("system:serviceaccount:scaling:theirs" in rule["expression"] for rule in rules)
-        assert is_of_account == ("configmaps" not in policy.match.resources)
-        assert (
-            world.one("AdmissionPolicyBinding", f"p.{policy.name}.binding").inputs["spec"]["policyName"] == policy.name
-        )
+        assert world.one("AdmissionPolicyBinding", f"p.{policy.name}.binding").inputs["spec"] == binding["spec"]
+        assert "scaling" in str((made["spec"], binding["spec"]))
+    of_account = {each.name for each in want if "system:serviceaccount:scaling:theirs" in str(each.manifests())}
+    of_namespace = {each.name for each in policies.about_guests("scaling")}
+    others = {"confirm-leaving.sluice.dev", "machine-sleepers.sluice.dev"}
+    assert of_account == {each.name for each in want} - of_namespace - others
 
 
 @pytest.mark.accept("S23")

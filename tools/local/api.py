@@ -34,6 +34,7 @@ class Response:
 
     status: int
     body: Any
+    warnings: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -126,7 +127,8 @@ class Api:
             raise
         self._used_at = time.monotonic()
         is_json = answer.headers.get_content_type() == "application/json"
-        return Response(status=answer.status, body=json.loads(content) if is_json else content.decode())
+        body = json.loads(content) if is_json else content.decode()
+        return Response(status=answer.status, body=body, warnings=tuple(answer.headers.get_all("Warning", ())))
 
 
 def tls_context(access: kubeconfig.Access) -> ssl.SSLContext:

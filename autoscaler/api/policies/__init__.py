@@ -15,6 +15,10 @@ from autoscaler.api.policies import (
     job_queue,
     leaving,
     machine_group,
+    machine_guests,
+    machine_injection,
+    machine_keepers,
+    machine_known,
     namespace_scope,
     node_preference,
     placement_gate,
@@ -45,6 +49,9 @@ POLICIES: tuple[Policy, ...] = (
     job_queue.JOB,
     job_queue.RAY_CLUSTER,
     redis_cleanup.POLICY,
+    machine_guests.LABELS,
+    machine_guests.SIZE,
+    machine_guests.HALF,
 )
 """Those that hold whoever the runtime is."""
 
@@ -67,14 +74,26 @@ def for_runtime(runtime: Runtime) -> tuple[Policy, ...]:
     return (*POLICIES, *about_runtime(runtime))
 
 
-def about_runtime(runtime: Runtime) -> tuple[ValidatingPolicy, ...]:
-    """Return the policies about what only this runtime may do, and about who may end it."""
+def about_runtime(runtime: Runtime) -> tuple[Policy, ...]:
+    """Return the policies about what this runtime keeps and only it may do, and about who may end it."""
     return (
+        *about_guests(runtime.namespace),
+        machine_keepers.sleepers(runtime.namespace),
+        machine_keepers.catalogue(runtime.user, runtime.namespace),
         *writers.policies(runtime.user),
         workloads.kept_by(runtime.user),
         placement_gate.kept_by(runtime.user),
         pod_stamps.kept_by(runtime.user),
         leaving.policy(runtime.namespace, runtime.deployers),
+    )
+
+
+def about_guests(namespace: str) -> tuple[Policy, ...]:
+    """Return the policies by which guests wait for a machine, for a runtime that keeps its catalogue here."""
+    return (
+        machine_injection.policy(namespace),
+        machine_known.policy(namespace),
+        machine_guests.made_in_order(namespace),
     )
 
 

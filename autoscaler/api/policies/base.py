@@ -63,6 +63,10 @@ class Match:
     """CEL conditions by name, all of which must hold; a write that does not meet them is left alone."""
     namespace_label: str | None = None
     """Only namespaces that have this label. Of the others nothing is evaluated, so that nothing can fail there."""
+    namespace_value: str | None = None
+    """Of these namespaces, those only where the label has this value."""
+    object_labels: tuple[str, ...] = ()
+    """Only objects that have all these labels, before or after the write: even a param is not looked for otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,8 @@ class ValidatingPolicy:
     variables: Mapping[str, str] = field(default_factory=dict)
     """CEL expressions by name; each may use those before it."""
     param: Param | None = None
+    warns: bool = False
+    """Warn instead of refusing: what breaks the rule is written all the same."""
     twin: Callable[[Request], str | None]
     """The same rule in Python: why a matching write is refused, or None."""
 
@@ -104,7 +110,8 @@ class ValidatingPolicy:
         """Make the policy and its binding."""
         spec = _policy_spec(self.match, self.param, self.variables)
         spec["validations"] = [_validation(validation) for validation in self.validations]
-        binding = {**_binding_spec(self.name, self.param), "validationActions": ["Deny"]}
+        action = "Warn" if self.warns else "Deny"
+        binding = {**_binding_spec(self.name, self.param), "validationActions": [action]}
         return (
             _manifest("ValidatingAdmissionPolicy", self.name, spec),
             _manifest("ValidatingAdmissionPolicyBinding", self.name, binding),
@@ -165,18 +172,22 @@ def _constraints(match: Match) -> Manifest:
     }
     constraints: Manifest = {"resourceRules": [rule]}
     if match.namespace_label:
-        constraints["namespaceSelector"] = _selector(match.namespace_label)
+        constraints["namespaceSelector"] = _selector(match.namespace_label, value=match.namespace_value)
+    if match.object_labels:
+        constraints["objectSelector"] = _selector(*match.object_labels)
     return constraints
 
 
-def _selector(label: str | None) -> Manifest:
-    return {"matchExpressions": [{"key": label, "operator": "Exists"}]} if label else {}
+def _selector(*labels: str, value: str | None = None) -> Manifest:
+    condition = {"operator": "Exists"} if value is None else {"operator": "In", "values": [value]}
+    return {"matchExpressions": [{"key": label, **condition} for label in labels]} if labels else {}
 
 
 def _binding_spec(policy: str, param: Param | None) -> Manifest:
     spec: Manifest = {"policyName": policy}
     if param:
-        reference: dict[str, Any] = {"name": param.name} if param.name else {"selector": _selector(param.label)}
+        labels = [param.label] if param.label else []
+        reference: dict[str, Any] = {"name": param.name} if param.name else {"selector": _selector(*labels)}
         if param.namespace:
             reference["namespace"] = param.namespace
         spec["paramRef"] = {**reference, "parameterNotFoundAction": "Allow"}

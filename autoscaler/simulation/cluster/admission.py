@@ -36,9 +36,9 @@ class Admission:
         return body
 
     def validate(self, resource: ResourceType, subresource: str | None, request: base.Request) -> None:
-        """Refuse what a validating policy denies."""
+        """Refuse what a validating policy denies; nobody reads warnings here."""
         for policy in self._asked(resource, subresource, request.operation):
-            if isinstance(policy, base.ValidatingPolicy) and self._is_installed(policy):
+            if isinstance(policy, base.ValidatingPolicy) and not policy.warns and self._is_installed(policy):
                 for param in self._params(policy.param):
                     why = policy.twin(_with(request, request.object, param))
                     if why is not None:

@@ -22,7 +22,7 @@ Body = dict[str, Any]
 POOLS = kinds.custom(resources.InstancePool)
 WORKLOADS = kinds.custom(resources.Workload)
 RUNTIME = policies.Runtime(namespace="sluice-system", service_account="sluice")
-JOB_POLICIES = {
+UNBOUND = {
     f"{name}.sluice.dev"
     for name in (
         "job-gates",
@@ -34,6 +34,9 @@ JOB_POLICIES = {
         "runtime-alone-writes-workloads",
         "gates-are-kept",
         "stamps-are-kept",
+        "machine-injection",
+        "machine-known",
+        "machine-guests",
     )
 }
 
@@ -126,7 +129,7 @@ async def test_what_a_policy_keeps_is_freed_all_the_same_and_jobs_run_at_once() 
     assert any("gates-are-kept.sluice.dev: deleted" in line for line in said)
     assert not any(owned_marks.without(each) for each in everything(cluster))
     assert "Workload default/" in "".join(said)
-    assert bindings(cluster) == {each.name for each in policies.for_runtime(RUNTIME)} - JOB_POLICIES
+    assert bindings(cluster) == {each.name for each in policies.for_runtime(RUNTIME)} - UNBOUND
     labels = {keys.QUEUE_NAME: "q"}
     spec: Body = {"template": {"spec": {"containers": []}}}
     job = {"metadata": {"name": "j", "namespace": "default", "labels": labels}, "spec": spec}
@@ -173,7 +176,7 @@ async def test_beside_a_living_runtime_policies_stay_unless_they_are_in_the_way(
     assert await freed(cluster.client("admin"), even_if_running=True) == []
     assert bindings(cluster) == want
     assert await freed(cluster.client("admin")) == []
-    assert bindings(cluster) == want - JOB_POLICIES
+    assert bindings(cluster) == want - UNBOUND
 
 
 async def free_beside_a_runtime(held: kinds.ResourceType, body: Body) -> None:

@@ -3,16 +3,20 @@
 import dataclasses
 from typing import Any
 
+import pytest
+
 from autoscaler.api import keys, policies, resources
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base
+from autoscaler.api.policies import base, identities
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, served
 from tests import builders
+from tests.autoscaler.api.policies import machine_requests
 from tests.contract.worlds import World
 
 RUNTIME = "system:serviceaccount:sluice:runtime"
+RUNTIME_USER = identities.account_user(machine_requests.NAMESPACE, "sluice")
 
 
 def match(*operations: base.Operation) -> base.Match:
@@ -91,6 +95,38 @@ async def test_a_mutation_needs_its_param() -> None:
     made = await world.create(kinds.CONFIG_MAPS, {"metadata": {"name": "after"}})
     assert made["data"] == {"stamp": "seen default"}
     assert "data" not in await world.merge(kinds.CONFIG_MAPS, "before", {"metadata": {"labels": {"l": "1"}}})
+
+
+async def test_a_policy_that_warns_refuses_nothing() -> None:
+    warning = dataclasses.replace(GUARD, warns=True)
+    cluster = opened(warning)
+    install(cluster, warning)
+    world = World(api=cluster.client("user"), namespace="default")
+    await world.create(kinds.CONFIG_MAPS, {"metadata": {"name": "a"}})
+
+
+@pytest.mark.accept("M2", part="in the simulation")
+async def test_our_policies_about_machines_hold_in_the_simulation() -> None:
+    chosen = policies.for_runtime(policies.Runtime(namespace=machine_requests.NAMESPACE, service_account="sluice"))
+    cluster = opened(*chosen)
+    cluster.install_definitions()
+    for policy in chosen:
+        install(cluster, policy)
+    cluster.create(kinds.NAMESPACES, {"metadata": {"name": "work", "labels": machine_requests.ENABLED}})
+    cluster.create(served.SERVICE_ACCOUNTS, {"metadata": {"name": "default", "namespace": "work"}})
+    world = World(api=cluster.client("somebody"), namespace="work")
+    guest = machine_requests.pod(containers=[{"name": "main", "image": "i"}])
+    too_early = await world.send("POST", kinds.PODS.collection("work"), guest)
+    assert (too_early.status, "no ConfigMap sluice-machines" in too_early.message) == (422, True)
+    cluster.create(kinds.NAMESPACES, {"metadata": {"name": machine_requests.NAMESPACE}})
+    runtime = World(api=cluster.client(RUNTIME_USER), namespace=machine_requests.NAMESPACE)
+    await runtime.create(kinds.CONFIG_MAPS, machine_requests.catalogue())
+    made = await world.create(kinds.PODS, guest)
+    assert made["metadata"]["labels"][keys.POD_ROLE] == keys.ROLE_GUEST
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "6", "memory": "48Gi"}
+    assert made["spec"]["schedulingGates"] == [{"name": keys.MACHINE_GATE}]
+    unknown = {**guest, "metadata": {"name": "u", "labels": {**machine_requests.GUEST, keys.MACHINE_TYPE: "x"}}}
+    assert "its types are: medium" in (await world.send("POST", kinds.PODS.collection("work"), unknown)).message
 
 
 async def test_our_policies_about_pools_hold_in_the_simulation() -> None:

@@ -1,5 +1,6 @@
 """Policies become two objects each, fail closed, and their twins say what they say."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,6 @@ def test_the_page_about_security_names_every_policy_that_refuses() -> None:
     assert {name for name in want if f"`{name}`" not in page} == set()
 
 
-def test_a_validating_policy_denies() -> None:
-    binding = by_kind(machine_group.POLICY.manifests())["ValidatingAdmissionPolicyBinding"]
-    assert binding["spec"]["validationActions"] == ["Deny"]
-
-
 @pytest.mark.parametrize(
     ("param", "want"),
     [
@@ -60,13 +56,29 @@ def test_a_param_is_one_object_or_all_of_a_kind_or_those_with_a_label(param: bas
     assert binding["spec"]["paramRef"] == {**want, "parameterNotFoundAction": "Allow"}
 
 
-def test_a_policy_with_params_about_pods_cannot_fail_outside_of_scopes() -> None:
+def test_a_policy_with_params_about_pods_cannot_fail_where_it_is_not_asked_for() -> None:
     """A param that cannot be read denies; pods of other namespaces, the system's above all, must not depend on it."""
-    for policy in policies.POLICIES:
+    scoped = {"key": keys.SCOPE, "operator": "Exists"}
+    with_guests = {"key": keys.INJECT_RESOURCE, "operator": "In", "values": ["enabled"]}
+    runtime = policies.Runtime(namespace="sluice-system", service_account="sluice")
+    for policy in policies.for_runtime(runtime):
         if policy.param is not None and "pods" in policy.match.resources:
             made, _ = policy.manifests()
-            want = {"matchExpressions": [{"key": keys.SCOPE, "operator": "Exists"}]}
-            assert made["spec"]["matchConstraints"]["namespaceSelector"] == want
+            want = with_guests if policy in policies.about_guests("sluice-system") else scoped
+            assert made["spec"]["matchConstraints"]["namespaceSelector"] == {"matchExpressions": [want]}
+
+
+@pytest.mark.parametrize(("warns", "want"), [(False, ["Deny"]), (True, ["Warn"])])
+def test_a_validating_policy_denies_or_warns(*, warns: bool, want: list[str]) -> None:
+    policy = dataclasses.replace(machine_group.POLICY, warns=warns)
+    assert by_kind(policy.manifests())["ValidatingAdmissionPolicyBinding"]["spec"]["validationActions"] == want
+
+
+def test_objects_without_the_labels_are_not_looked_at() -> None:
+    match = dataclasses.replace(machine_group.POLICY.match, object_labels=("a", "b"))
+    made, _ = dataclasses.replace(machine_group.POLICY, match=match).manifests()
+    want = [{"key": key, "operator": "Exists"} for key in ("a", "b")]
+    assert made["spec"]["matchConstraints"]["objectSelector"] == {"matchExpressions": want}
 
 
 def test_variables_keep_their_order() -> None:

@@ -49,5 +49,5 @@ def test_all_policies_have_names_of_their_own() -> None:
     runtime = policies.Runtime(namespace="sluice-system", service_account="sluice")
     assert runtime.user == RUNTIME
     names = [policy.name for policy in policies.for_runtime(runtime)]
-    assert len(set(names)) == len(names) == len(policies.POLICIES) + 7
+    assert len(set(names)) == len(names) == len(policies.POLICIES) + 12
     assert len(policies.manifests(runtime)) == 2 * len(names)
