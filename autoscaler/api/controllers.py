@@ -16,6 +16,8 @@ from autoscaler.api.resources import (
     Instance,
     InstancePool,
     LocalQueue,
+    Machine,
+    MachineNodePool,
     ProviderAccount,
     ResourceFlavor,
     Scope,
@@ -25,6 +27,7 @@ from autoscaler.api.resources import (
 
 WORKERS: Final = "workers"
 ADMISSION: Final = "admission"
+MACHINES: Final = "machines"
 CAPACITY: Final = "capacity"
 KUBE_SYSTEM: Final = "kube-system"
 
@@ -86,6 +89,19 @@ _ADMISSION: Final = (
     permissions.events(Where.CLUSTER),
 )
 
+_MACHINES: Final = (
+    *permissions.watching(Where.CLUSTER, Machine, MachineNodePool),
+    permissions.writing(Where.CLUSTER, "create patch", MachineNodePool),
+    permissions.rule(permissions.CORE, "pods", "delete list patch watch", Where.CLUSTER),  # the gate; sleepers go
+    permissions.rule(permissions.CORE, "nodes", "list patch watch", Where.CLUSTER),  # the annotation, labels, taints
+    permissions.rule("apps", "statefulsets", "create delete get list patch watch", Where.OWN_NAMESPACE),
+    permissions.rule(permissions.CORE, "services", "create delete get list patch watch", Where.OWN_NAMESPACE),
+    permissions.rule(permissions.CORE, "configmaps", "create", Where.OWN_NAMESPACE),
+    permissions.rule(permissions.CORE, "configmaps", "delete get patch", Where.OWN_NAMESPACE, names.MACHINE_CATALOGUE),
+    permissions.drain_object(),
+    permissions.events(Where.CLUSTER),
+)
+
 _CAPACITY: Final = (
     *permissions.watching(Where.CLUSTER, InstancePool, Scope, Instance, ProviderAccount),
     permissions.writing(Where.CLUSTER, "patch", InstancePool),  # the finalizer
@@ -129,6 +145,7 @@ ENGINE: Final = (
 _REGISTERED: Final = (
     Controller(name=WORKERS, kube=_WORKERS, aws=_WORKERS_AWS, per_class=True),
     Controller(name=ADMISSION, kube=_ADMISSION),
+    Controller(name=MACHINES, kube=_MACHINES),
     Controller(name=CAPACITY, kube=_CAPACITY, aws=_CAPACITY_AWS, needs_cluster=True),
 )
 CONTROLLERS: Final[Mapping[str, Controller]] = {each.name: each for each in _REGISTERED}

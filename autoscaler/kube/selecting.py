@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from autoscaler.kube import objects, wire
+from autoscaler.kube import objects, shapes, wire
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _HARD: Final = frozenset({"NoSchedule", "NoExecute"})
@@ -25,6 +25,17 @@ def labels_match(selector: wire.LabelSelector | None, labels: Mapping[str, str])
     return all(holds(requirement, labels.get(requirement.key)) for requirement in selector.match_expressions)
 
 
+def selects(shape: shapes.Shape, node: objects.Node) -> bool:
+    """Tell whether a pod's node selector and required node affinity take a node, taints aside."""
+    labels = node.meta.labels
+    if any(labels.get(key) != value for key, value in shape.node_selector.items()):
+        return False
+    affinity = shape.affinity.node_affinity if shape.affinity else None
+    if affinity is None or affinity.required is None:
+        return True
+    return any(_term_takes(term, node) for term in affinity.required.node_selector_terms)
+
+
 def untolerated(
     taints: Iterable[objects.NodeTaint], tolerations: tuple[wire.Toleration, ...]
 ) -> objects.NodeTaint | None:
@@ -33,6 +44,15 @@ def untolerated(
         if taint.effect in _HARD and not any(_covers(toleration, taint) for toleration in tolerations):
             return taint
     return None
+
+
+def _term_takes(term: wire.NodeTerm, node: objects.Node) -> bool:
+    """Tell whether one term takes a node; an empty one takes none."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    labels, name = node.meta.labels, node.meta.key.name
+    named = all(each.key == "metadata.name" and holds(each, name) for each in term.match_fields)
+    return named and all(holds(each, labels.get(each.key)) for each in term.match_expressions)
 
 
 def _is_beyond(value: str | None, values: tuple[str, ...], sign: int) -> bool:

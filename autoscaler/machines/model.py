@@ -269,6 +269,15 @@ class Plan:
         return map(shown, self.writes)
 
 
+def pod_of(command: Command) -> Key:
+    """Return the pod that a command is about."""
+    match command:
+        case PromiseGuest(guest=guest) | OpenGuest(guest=guest) | RecordTried(guest=guest):
+            return guest.key
+        case DeleteSleeper(sleeper=sleeper) | OpenSleeper(sleeper=sleeper):
+            return sleeper.key
+
+
 def shown(command: Command) -> plans.Command:
     """Show one command."""
     match command:

@@ -1,0 +1,252 @@
+"""Machines: room is held on chosen nodes for machine types, and guests that ask for one get it.
+
+A cycle is a few rounds: look at the nodes that changed, decide about the groups that changed, and write; the next round
+sees what was written. Groups share nothing but nodes, and a node has one group. Nothing is decided here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import structlog
+
+from autoscaler import clock, control
+from autoscaler.api import resources
+from autoscaler.control import pacing, plans, takeover
+from autoscaler.kube import kinds, objects, writer
+from autoscaler.machines import (
+    assembling,
+    catalogue,
+    decide,
+    event_messages,
+    executor,
+    known,
+    leaving,
+    making,
+    model,
+    owned,
+    reporting,
+    telling,
+    views,
+    writes,
+)
+from autoscaler.machines.claims import GroupType
+from autoscaler.machines.model import OpenGuest, OpenSleeper, Plan
+from autoscaler.machines.node_views import NodeView
+from autoscaler.machines.said import Said
+from autoscaler.machines.writes import On, Step, Write
+
+log = structlog.get_logger()
+ROUNDS: Final = 100
+"""So many rounds a cycle has at most; what is left is the next one's."""
+FAILED_SECONDS: Final = 60.0
+"""How long a group is left alone about which nothing could be decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Writes, as they are shown."""
+
+    writes: Sequence[Write]
+
+    def commands(self) -> Iterator[plans.Command]:
+        yield from map(writes.shown, self.writes)
+
+
+class Controller:
+    """Handles the Machines of a cluster."""
+
+    def __init__(self, context: control.ControllerContext, *, image: str) -> None:
+        context = replace(context, writer=context.writer.with_deadlines())
+        tables = known.Tables.watched(context)
+        self._context = context
+        self._tables = tables
+        self._known = known.Known(tables, context.namespace)
+        self._views = views.Views(tables, self._known)
+        self._assembling = assembling.Assembling(tables, self._known, self._views, context.namespace)
+        self._making = making.Making(tables, namespace=context.namespace, image=image)
+        self._catalogue = catalogue.Catalogue(context)
+        self._telling = telling.Telling(context, tables.pods)
+        self._reporting = reporting.Reporting(context, tables, self._views)
+        self._executor = executor.Executor(context, _targets(tables))
+        summed_up = takeover.Read(resource=kinds.PODS, decode=objects.pod, table=tables.pods)
+        self._takeover = takeover.Takeover(context, (summed_up,))
+        self._farewell = leaving.Farewell(context, tables, self._catalogue)
+        self._groups: pacing.Pacer[str] = pacing.Pacer(context.clock, 0.0)
+        """Groups that time alone changes something about."""
+        self._nodes: pacing.Pacer[str] = pacing.Pacer(context.clock, 0.0)
+        self._on_their_way: dict[str, frozenset[GroupType]] = {}
+        self._obstacles: dict[str, list[Said]] = {}
+
+    async def reconcile(self, dirty: control.Dirty) -> float | None:
+        """Bring all groups that changed up to date, round by round, until nothing changes any more."""
+        del dirty  # what changed is noted by group and node, as it arrives
+        if self._farewell.is_leaving:
+            return await self._farewell.carry_out()
+        await self._takeover.catch_up()
+        self._ring()
+        catalogue_at = await self._keep_catalogue()
+        for _ in range(ROUNDS):
+            await self._round()
+            if not self._known.is_dirty:
+                break
+        await self._reporting.publish(self._carry_out)
+        times = (self._groups.next_at, self._nodes.next_at, self._reporting.next_at, catalogue_at)
+        at = 0.0 if self._known.is_dirty else clock.earliest(times)
+        return None if at is None else self._wall(at)
+
+    async def _round(self) -> None:
+        """Look at what changed, decide, and write."""
+        now = self._context.clock.now()
+        changed = self._views.refresh(now)
+        marks = list(self._marks(changed))
+        chosen: list[Write] = [write for write, _ in marks]
+        groups = self._known.take_groups()
+        try:
+            for group in groups:
+                chosen += self._step(group, now)
+            outcomes = await self._carry_out(chosen)
+        except BaseException:
+            self._known.groups.update(dict.fromkeys(groups))  # what was not done is decided again
+            self._known.nodes.update(dict.fromkeys(view.name for view in changed))
+            raise
+        told = {write.key.name: view for write, view in marks}
+        for write in outcomes.done:
+            self._tell(write, told)
+
+    # Nodes
+
+    def _marks(self, changed: Sequence[NodeView]) -> Iterator[tuple[Write, NodeView]]:
+        """Write what nodes should carry of ours."""
+        for view in changed:
+            node = self._tables.nodes.get(objects.Key("", view.name))
+            if view.marks is None or node is None:
+                continue
+            if view.marks.wake_at is not None:
+                self._nodes.note(view.name, at=self._monotonic(view.marks.wake_at))
+            if view.marks.patch is not None:
+                why = f"its marks are to {view.marks.change}"
+                yield writes.patch(On.NODE, node, view.marks.patch, why=why, group="", step=Step.MARK), view
+
+    # Groups
+
+    def _step(self, group: str, now: float) -> list[Write]:
+        """Decide about one group; one that makes no sense to us keeps nobody else waiting."""
+        try:
+            return [*self._made(group), *self._decided(group, now)]
+        except Exception:
+            log.exception("group_not_decided", group=group, again_in_seconds=FAILED_SECONDS)
+            self._groups.note(group, at=self._context.clock.monotonic() + FAILED_SECONDS)
+            return []
+
+    def _made(self, group: str) -> list[Write]:
+        """Compare what belongs to a Machine with what is wanted of it, if one of the two changed."""
+        if group not in self._known.owned:
+            return []
+        del self._known.owned[group]
+        made, self._obstacles[group] = self._making.of_group(group)
+        if not self._obstacles[group]:
+            del self._obstacles[group]
+        return made
+
+    def _decided(self, group: str, now: float) -> list[Write]:
+        self._note_on_their_way(group)
+        plan = decide.decide(self._assembling.group(group), now=now)
+        self._telling.of_waiting(group, plan.waiting)
+        self._reporting.note(group, plan.usage, self._all_obstacles(group))
+        if plan.wake_at is not None:
+            self._groups.note(group, at=self._monotonic(plan.wake_at))
+        return list(self._writes(plan))
+
+    def _writes(self, plan: Plan) -> Iterator[Write]:
+        """Write what was decided; nothing is opened while something that was opened may not be seen yet."""
+        unsure_until = self._takeover.unsure_until
+        for command in plan.writes:
+            pod = self._tables.pods.get(model.pod_of(command))
+            if pod is None:
+                continue
+            if unsure_until is not None and isinstance(command, OpenGuest | OpenSleeper):
+                self._groups.note(plan.group, at=self._monotonic(unsure_until))
+                continue
+            yield writes.of_command(command, pod, plan.group)
+
+    def _note_on_their_way(self, group: str) -> None:
+        """Have nodes looked at again that keep labels for guests who may be bound there in a moment."""
+        there = self._known.on_their_way(group)
+        if there != self._on_their_way.get(group, frozenset()):
+            self._on_their_way[group] = there
+            self._views.note_unsettled(group)
+
+    def _all_obstacles(self, group: str) -> list[Said]:
+        found = list(self._obstacles.get(group, ()))
+        if group in self._catalogue.left_out:
+            text = "the catalogue of machine types has no room for this group: its guests are refused"
+            found.append(Said(holds=False, reason="CatalogueFull", message=text))
+        return found
+
+    # What all need
+
+    async def _carry_out(self, chosen: Sequence[Write]) -> executor.Outcomes:
+        if not chosen:
+            return executor.Outcomes()
+        self._context.show("machines", _Shown(chosen))
+        outcomes = await self._executor.carry_out(chosen)
+        for write, error in outcomes.refused:
+            if write.step is Step.OPEN:
+                self._takeover.doubt(error)
+        for write in (*outcomes.put_off, *(write for write, _ in outcomes.refused)):
+            self._again(write)
+        return outcomes
+
+    def _again(self, write: Write) -> None:
+        """Have decided again what was refused, once it may be tried again."""
+        at = self._executor.due_at(write) or self._context.clock.monotonic()
+        if write.step is Step.TELL:
+            self._reporting.again(write.group, at=at)
+        elif write.on is On.NODE:
+            self._nodes.note(write.key.name, at=at)
+        else:
+            if write.on is not On.POD:
+                self._known.owned[write.group] = None
+            self._groups.note(write.group, at=at)
+
+    def _tell(self, write: Write, marks: dict[str, NodeView]) -> None:
+        if write.command is not None:
+            self._telling.of_command(write.command)
+        elif write.on is On.NODE and (told := event_messages.of_marks(marks[write.key.name])) is not None:
+            self._reporting.tell(told)
+
+    async def _keep_catalogue(self) -> float | None:
+        if self._known.are_machines_new:
+            self._catalogue.follow(self._tables.machines)
+        return await self._catalogue.keep()
+
+    def _ring(self) -> None:
+        self._known.groups.update(dict.fromkeys(self._groups.take()))
+        self._known.nodes.update(dict.fromkeys(self._nodes.take()))
+        for group in self._telling.untold:
+            self._groups.note(group, at=self._context.clock.monotonic() + telling.AGAIN_SECONDS)
+        self._telling.untold.clear()
+
+    def _monotonic(self, at: float) -> float:
+        return self._context.clock.monotonic() + at - self._context.clock.now()
+
+    def _wall(self, at: float) -> float:
+        time = self._context.clock
+        return time.now() + max(0.0, at - time.monotonic())
+
+
+def _targets(tables: known.Tables) -> dict[On, writer.Target[Any]]:
+    machine, node_pool = resources.Machine, resources.MachineNodePool
+    return {
+        On.POD: writer.Target(resource=kinds.PODS, decode=objects.pod, table=tables.pods),
+        On.NODE: writer.Target(resource=kinds.NODES, decode=objects.node, table=tables.nodes),
+        On.STATEFUL_SET: writer.Target(resource=kinds.STATEFUL_SETS, decode=owned.decode, table=tables.stateful_sets),
+        On.SERVICE: writer.Target(resource=kinds.SERVICES, decode=owned.decode, table=tables.services),
+        On.NODE_POOL: writer.Target(
+            resource=kinds.custom(node_pool), decode=objects.custom(node_pool), table=tables.node_pools
+        ),
+        On.MACHINE: writer.Target(
+            resource=kinds.custom(machine), decode=objects.custom(machine), table=tables.machines
+        ),
+    }

@@ -1,0 +1,109 @@
+"""Write the statuses of Machines and MachineNodePools, each at most so often, and tell what changed in them."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from autoscaler import control
+from autoscaler.api import names, resources
+from autoscaler.control import pacing
+from autoscaler.kube import kinds
+from autoscaler.kube.objects import Key
+from autoscaler.machines import event_messages, executor, node_reports, status, writes
+from autoscaler.machines.event_messages import Told
+from autoscaler.machines.known import Machine, Tables
+from autoscaler.machines.model import Usage
+from autoscaler.machines.said import Said
+from autoscaler.machines.views import Views
+from autoscaler.machines.writes import On, Write
+
+WRITE_SECONDS: Final = 0.5
+"""A status is written this often at most."""
+CarryOut = Callable[[Sequence[Write]], Awaitable[executor.Outcomes]]
+_MACHINES: Final = kinds.custom(resources.Machine)
+
+
+class Reporting:
+    """Says of each Machine how it stands."""
+
+    def __init__(self, context: control.ControllerContext, tables: Tables, views: Views) -> None:
+        self._context = context
+        self._tables = tables
+        self._views = views
+        self._pacer: pacing.Pacer[str] = pacing.Pacer(context.clock, WRITE_SECONDS)
+        self._usage: dict[str, Mapping[str, Usage]] = {}
+        self._obstacles: dict[str, tuple[Said, ...]] = {}
+
+    def note(self, group: str, usage: Mapping[str, Usage], obstacles: Sequence[Said]) -> None:
+        """Take over how a group stands."""
+        self._usage[group], self._obstacles[group] = usage, tuple(obstacles)
+        self._pacer.note(group)
+
+    def again(self, group: str, *, at: float) -> None:
+        """Have a status written that was refused, on the monotonic clock."""
+        self._pacer.note(group, at=at)
+
+    @property
+    def next_at(self) -> float | None:
+        """When a status is next to be written, on the monotonic clock."""
+        return self._pacer.next_at
+
+    async def publish(self, carry_out: CarryOut) -> None:
+        """Write the statuses that are due and say something else."""
+        told: dict[str, list[Told]] = {}
+        chosen: list[Write] = []
+        for group in list(self._pacer.take()):
+            machine = self._tables.machines.get(Key("", group))
+            if machine is None or machine.meta.deleted_at is not None:
+                self._usage.pop(group, None)
+                self._obstacles.pop(group, None)
+                continue
+            said = self._said(group)
+            told[group] = list(_news(group, machine, said))
+            chosen += self._writes(group, machine, said)
+        if chosen:
+            outcomes = await carry_out(chosen)
+            for write in outcomes.done:
+                self._tell(told.get(write.group, []) if write.on is On.MACHINE else [])
+
+    def _said(self, group: str) -> dict[str, Said]:
+        nodes = node_reports.together(self._reports(group))
+        return {
+            status.READY: status.room(self._usage.get(group, {}), self._obstacles.get(group, ())),
+            status.NODES_READY: nodes,
+        }
+
+    def _writes(self, group: str, machine: Machine, said: Mapping[str, Said]) -> Iterator[Write]:
+        now, why = self._context.clock.now(), "what it says is not so any more"
+        changes = status.machine(machine, self._usage.get(group, {}), said, now)
+        if changes:
+            yield writes.patch_status(On.MACHINE, machine, changes, why=why, group=group)
+        pool = self._tables.node_pools.get(Key("", names.machine_node_pool(group)))
+        if pool is None or pool.meta.deleted_at is not None:
+            return
+        changes = status.node_pool(pool, self._reports(group), now)
+        if changes:
+            yield writes.patch_status(On.NODE_POOL, pool, changes, why=why, group=group)
+
+    def _reports(self, group: str) -> list[node_reports.NodeReport]:
+        found = (node_reports.of(view, group) for view in self._views.of_group(group))
+        return [each for each in found if each is not None]
+
+    def _tell(self, told: Sequence[Told]) -> None:
+        for each in told:
+            self.tell(each)
+
+    def tell(self, told: Told) -> None:
+        """Record an event about a Machine."""
+        machine = self._tables.machines.get(Key("", told.group))
+        if machine is not None:
+            self._context.tell(
+                _MACHINES, machine, told.reason, told.message, is_warning=told.is_warning, is_change=True
+            )
+
+
+def _news(group: str, machine: Machine, said: Mapping[str, Said]) -> Iterator[Told]:
+    before = machine.resource.status.conditions
+    for kind, each in said.items():
+        told = event_messages.of_condition(group, before, kind, each)
+        if told is not None:
+            yield told
