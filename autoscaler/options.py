@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from autoscaler import control
+from autoscaler.api import sleepers
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.accounts import ProviderAccountSpec
 from autoscaler.api.scaling import Scaling
@@ -38,6 +39,8 @@ class Options:
     """Whether a queued job may grow without being suspended; False: it is suspended and queued again as a whole."""
     pods_ready_timeout_seconds: float = 1800.0
     """A job whose pods were not all ready so long after its admission gives its quota back."""
+    sleeper_image: str = sleepers.IMAGE
+    """The image of pods that hold the room of machines."""
     suffix: Callable[[], str] | None = None
     """Makes the random part of a pod's name; None: as random as this computer can."""
 

@@ -172,6 +172,7 @@ def environment(around: Surroundings) -> list[Manifest]:
         {"name": "SLUICE_SCOPE", "value": str(autoscaler.scope)},
         {"name": "SLUICE_FEATURE_GATES", "value": autoscaler.feature_gates.to_text()},
         {"name": "SLUICE_PODS_READY_TIMEOUT_MINUTES", "value": str(autoscaler.pods_ready_timeout_minutes)},
+        {"name": "SLUICE_SLEEPER_IMAGE", "value": autoscaler.sleeper_image},
         {"name": "SLUICE_CLUSTER", "value": around.place.cluster},
         {"name": "AWS_REGION", "value": around.place.region},
     ]

@@ -49,6 +49,7 @@ def _options(chosen: settings.Settings) -> Options:
         ),
         elastic_jobs=chosen.feature_gates.elastic_jobs,
         pods_ready_timeout_seconds=chosen.pods_ready_timeout_minutes * 60.0,
+        sleeper_image=chosen.sleeper_image,
     )
 
 

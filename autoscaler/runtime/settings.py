@@ -12,7 +12,7 @@ from urllib import parse
 
 import pydantic
 
-from autoscaler.api import controllers, queued_jobs
+from autoscaler.api import controllers, queued_jobs, sleepers
 from autoscaler.api.features import FeatureGates
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.queue_access import QueueAccess
@@ -29,6 +29,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OPTIONAL_CLASS: Final[pydantic.TypeAdapter[str | None]] = pydantic.TypeAdapter(types.DnsName | None)
 """What a pool may name as its class."""
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_IMAGE: Final = re.compile(sleepers.IMAGE_FORM)
 _QUEUE: Final = re.compile(r"https?://[^\s/]+/\S+")
 _NO_URL: Final = "must be a URL with http or https and a host"
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -72,6 +73,8 @@ class Settings:
     """What is switched off while it is new."""
     pods_ready_timeout_minutes: int
     """A job whose pods were not all ready this long after its admission gives its quota back."""
+    sleeper_image: str
+    """The image of pods that hold the room of machines."""
     api_servers: tuple[str, ...]
     """Further URLs of the cluster's own API server, which no worker pool may ask."""
     queue_access: QueueAccess
@@ -148,6 +151,10 @@ def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None
         f"default: {queued_jobs.PODS_READY_TIMEOUT_MINUTES} [SLUICE_PODS_READY_TIMEOUT_MINUTES]",
     )
     parser.add_argument(
+        "--sleeper-image",
+        help=f"the image of pods that hold the room of machines; default: {sleepers.IMAGE} [SLUICE_SLEEPER_IMAGE]",
+    )
+    parser.add_argument(
         "--api-servers",
         help="more URLs of the cluster's own API server, with commas; no worker pool may ask it [SLUICE_API_SERVERS]",
     )
@@ -205,6 +212,7 @@ class _Reader:
             prices=self._prices(),
             feature_gates=self._feature_gates(),
             pods_ready_timeout_minutes=self._pods_ready_timeout(),
+            sleeper_image=self._matching("sleeper_image", _IMAGE, "cannot be the name of an image") or sleepers.IMAGE,
             api_servers=self._api_servers(),
             queue_access=self._queue_access(),
             allow_loopback_queues=self._flag("allow_loopback_queues", default=False),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from autoscaler.api import keys, queued_jobs
+from autoscaler.api import keys, queued_jobs, sleepers
 from autoscaler.api.features import FeatureGates
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.queue_access import Grants
@@ -221,6 +221,9 @@ class Autoscaler(Section):
     """A queued job whose pods were not all ready this long after its admission gives its quota back and waits for
     another turn. At least twice the longest registrationTimeoutSeconds of the cluster's pools, so that one instance may
     fail to start."""
+    sleeper_image: sleepers.Image = sleepers.IMAGE
+    """The image of sleepers, the pods that hold the room of machines. It runs without arguments until it is told to
+    end, as a user who is not root."""
     namespace: DnsLabel = "sluice-system"
     """The runtime's namespace, which the stack makes."""
     deployers: Deployers = Deployers()

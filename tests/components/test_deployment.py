@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.api import controllers, version
+from autoscaler.api import controllers, sleepers, version
 from autoscaler.api.queue_access import QueueAccess
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.scaling import Expander, PriceList
@@ -99,6 +99,11 @@ def test_how_queued_jobs_are_handled_reaches_the_process() -> None:
     given = started(featureGates={"elasticJobs": False}, podsReadyTimeoutMinutes=45)
     assert (given.feature_gates.elastic_jobs, given.pods_ready_timeout_minutes) == (False, 45)
     assert (started().feature_gates.elastic_jobs, started().pods_ready_timeout_minutes) == (True, 30)
+
+
+def test_the_image_of_sleepers_reaches_the_process() -> None:
+    assert started(sleeperImage="mirror.example/pause:3").sleeper_image == "mirror.example/pause:3"
+    assert started().sleeper_image == sleepers.IMAGE
 
 
 def test_prices_and_the_choice_by_them_reach_the_process() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from autoscaler import control
 from autoscaler.api import controllers as registered
+from autoscaler.api import sleepers
 from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.kube import store
 from autoscaler.options import Options
@@ -63,12 +64,15 @@ def test_every_controller_that_can_be_asked_for_is_there() -> None:
 @pytest.mark.parametrize(
     ("flags", "want"),
     [
-        ([], (True, 1800.0)),
-        (["--feature-gates", "elasticJobs=false", "--pods-ready-timeout-minutes", "45"], (False, 2700.0)),
+        ([], (True, 1800.0, sleepers.IMAGE)),
+        (
+            ["--feature-gates", "elasticJobs=false", "--pods-ready-timeout-minutes", "45", "--sleeper-image", "mine:1"],
+            (False, 2700.0, "mine:1"),
+        ),
     ],
 )
-def test_how_queued_jobs_are_handled_reaches_controllers(
-    flags: list[str], want: tuple[bool, float], monkeypatch: pytest.MonkeyPatch
+def test_how_jobs_and_sleepers_are_handled_reaches_controllers(
+    flags: list[str], want: tuple[bool, float, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[Options] = []
     room = types.ModuleType("autoscaler.toy")
@@ -79,7 +83,7 @@ def test_how_queued_jobs_are_handled_reaches_controllers(
     given = dataclasses.replace(chosen(*flags), controllers=("toy",))
     controllers.registrations(given)["toy"].build(cast("Any", None))
     (options,) = built
-    assert (options.elastic_jobs, options.pods_ready_timeout_seconds) == want
+    assert (options.elastic_jobs, options.pods_ready_timeout_seconds, options.sleeper_image) == want
 
 
 API_SERVER = "https://52.9.9.9:443"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.api import permissions, scaling
+from autoscaler.api import permissions, scaling, sleepers
 from autoscaler.api.features import FeatureGates
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.kube import credentials
@@ -229,6 +229,12 @@ def test_ceilings_are_numbers_or_absent() -> None:
 def test_how_queued_jobs_are_handled_is_read() -> None:
     got = read("--feature-gates", "elasticJobs=false", "--pods-ready-timeout-minutes", "45")
     assert (got.feature_gates, got.pods_ready_timeout_minutes) == (FeatureGates(elastic_jobs=False), 45)
+
+
+def test_the_image_of_sleepers_is_read() -> None:
+    assert read().sleeper_image == sleepers.IMAGE
+    assert read("--sleeper-image", "mirror.example/pause@sha256:0a").sleeper_image == "mirror.example/pause@sha256:0a"
+    assert "--sleeper-image: 'a b' cannot be the name of an image" in complaint("--sleeper-image", "a b")
 
 
 def test_the_choice_and_the_prices_are_read() -> None:
