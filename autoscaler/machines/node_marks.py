@@ -50,6 +50,8 @@ class Marks:
     is_closed: bool
     """Nothing of any group can be scheduled there: it carries the taint that closes it, or none of our labels. Its
     sleepers may go."""
+    is_settled: bool
+    """It carries what it should in the end: neither guests nor time change that."""
     kept_for: tuple[GroupType, ...] = ()
     """The types whose guests keep the node closed."""
     wake_at: float | None = None
@@ -68,6 +70,7 @@ def decide(situation: Situation, now: float) -> Marks:
         is_ready=situation.takes_guests and not staying,
         is_marked=situation.takes_guests and steps.target.items() <= found.items() and closed_at is None,
         is_closed=closed_at is not None or not found,
+        is_settled=patch is None and found == steps.target,
         kept_for=tuple(sorted(_kept_for(situation, steps))),
         wake_at=closed_at + SETTLE_SECONDS if waits and closed_at is not None else None,
     )

@@ -90,7 +90,7 @@ def test_a_healthy_node_in_mode_ready_gets_annotation_and_labels_in_one_patch() 
 def test_a_node_that_has_all_of_it_is_not_written_to(*, has_taints: bool) -> None:
     stood = Stood(**OPEN_NODE, taints=[*BOTH, taint("theirs")] if has_taints else [taint("theirs")])
     marks = stood.look(claim(taint=has_taints), needed=MEDIUM_GUEST)
-    want = Marks(patch=None, change=None, is_ready=True, is_marked=True, is_closed=False)
+    want = Marks(patch=None, change=None, is_ready=True, is_marked=True, is_closed=False, is_settled=True)
     assert marks == want
 
 
@@ -147,7 +147,7 @@ def test_labels_that_a_guest_names_stay_as_long_as_it_does_and_others_go() -> No
     assert (marks.change, marks.kept_for) == (Change.STRIP, tuple(MEDIUM_GUEST))
     stood.step(MAINTENANCE, needed=MEDIUM_GUEST)
     kept = stood.look(MAINTENANCE, needed=MEDIUM_GUEST)
-    assert (kept.patch, kept.wake_at, kept.is_ready) == (None, None, False)
+    assert (kept.patch, kept.wake_at, kept.is_ready, kept.is_settled) == (None, None, False, False)
     assert stood.step(MAINTENANCE) is Change.STRIP
     assert (stood.labels, stood.is_closed) == ({}, False)
 
@@ -196,8 +196,8 @@ def test_a_type_that_is_renamed_gets_its_label_and_the_old_one_stays_for_its_gue
     assert stood.step(claim("small"), offered=offered, needed=MEDIUM_GUEST) is Change.AMEND
     small = {keys.machine_label("small"): GROUP, **READY}
     assert (stood.labels, stood.is_closed) == ({**small, MEDIUM: GROUP}, False)
-    assert stood.look(claim("small"), offered=offered, needed=MEDIUM_GUEST).patch is None
-    assert stood.look(claim("small"), offered=offered, needed=MEDIUM_GUEST).is_ready
+    kept = stood.look(claim("small"), offered=offered, needed=MEDIUM_GUEST)
+    assert (kept.patch, kept.is_ready, kept.is_settled) == (None, True, False)
     assert stood.step(claim("small"), offered=offered) is Change.AMEND
     assert stood.labels == small
 
