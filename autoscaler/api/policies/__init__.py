@@ -50,6 +50,7 @@ POLICIES: tuple[Policy, ...] = (
     job_queue.RAY_CLUSTER,
     redis_cleanup.POLICY,
     machine_guests.LABELS,
+    machine_guests.BINDINGS,
     machine_guests.SIZE,
     machine_guests.HALF,
 )

@@ -65,8 +65,9 @@ class Match:
     """Only namespaces that have this label. Of the others nothing is evaluated, so that nothing can fail there."""
     namespace_value: str | None = None
     """Of these namespaces, those only where the label has this value."""
-    object_labels: tuple[str, ...] = ()
-    """Only objects that have all these labels, before or after the write: even a param is not looked for otherwise."""
+    object_selector: Manifest | None = None
+    """Only objects that this label selector takes, before or after the write. It costs less than a condition, and comes
+    before a param is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,22 +173,21 @@ def _constraints(match: Match) -> Manifest:
     }
     constraints: Manifest = {"resourceRules": [rule]}
     if match.namespace_label:
-        constraints["namespaceSelector"] = _selector(match.namespace_label, value=match.namespace_value)
-    if match.object_labels:
-        constraints["objectSelector"] = _selector(*match.object_labels)
+        constraints["namespaceSelector"] = _selector(match.namespace_label, match.namespace_value)
+    if match.object_selector:
+        constraints["objectSelector"] = match.object_selector
     return constraints
 
 
-def _selector(*labels: str, value: str | None = None) -> Manifest:
+def _selector(label: str | None, value: str | None = None) -> Manifest:
     condition = {"operator": "Exists"} if value is None else {"operator": "In", "values": [value]}
-    return {"matchExpressions": [{"key": label, **condition} for label in labels]} if labels else {}
+    return {"matchExpressions": [{"key": label, **condition}]} if label else {}
 
 
 def _binding_spec(policy: str, param: Param | None) -> Manifest:
     spec: Manifest = {"policyName": policy}
     if param:
-        labels = [param.label] if param.label else []
-        reference: dict[str, Any] = {"name": param.name} if param.name else {"selector": _selector(*labels)}
+        reference: dict[str, Any] = {"name": param.name} if param.name else {"selector": _selector(param.label)}
         if param.namespace:
             reference["namespace"] = param.namespace
         spec["paramRef"] = {**reference, "parameterNotFoundAction": "Allow"}

@@ -58,8 +58,14 @@ def label(key: str, pod: str = "object") -> str:
     return f"{pod}.metadata.?labels[?'{key}'].orValue('')"
 
 
-IS_GUEST: Final = f"{label(keys.POD_ROLE)} != '{keys.ROLE_RESERVATION}'"
-"""Of pods with both labels, those that are no sleepers."""
+SELECTOR_OF_ASKING: Final[Manifest] = {"matchExpressions": [{"key": key, "operator": "Exists"} for key in ASKING]}
+"""Guests and sleepers, as label selectors select."""
+SELECTOR_OF_GUESTS: Final[Manifest] = {
+    "matchExpressions": [
+        *SELECTOR_OF_ASKING["matchExpressions"],
+        {"key": keys.POD_ROLE, "operator": "NotIn", "values": [keys.ROLE_RESERVATION]},
+    ]
+}
 CONTAINER_INDEX: Final = (
     f"object.metadata.?labels[?'{keys.INJECTING_CONTAINER}']"
     ".optMap(n, object.spec.containers.map(c, c.name).indexOf(n)).orValue(0)"
@@ -78,15 +84,14 @@ def within(expression: str) -> str:
     return f'" + {expression} + "'
 
 
-def new_guests() -> Match:
-    """Match guests when they are made."""
+def matching(*resources: str, operation: Operation) -> Match:
+    """Match writes of guests, in namespaces that let them in."""
     return Match(
         group="",
         version="v1",
-        resources=("pods",),
-        operations=(Operation.CREATE,),
-        conditions={"is-a-guest": IS_GUEST},
+        resources=resources,
+        operations=(operation,),
         namespace_label=keys.INJECT_RESOURCE,
         namespace_value=keys.INJECT_ENABLED,
-        object_labels=ASKING,
+        object_selector=SELECTOR_OF_GUESTS,
     )

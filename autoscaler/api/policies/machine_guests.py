@@ -64,6 +64,12 @@ def _relabelled(request: Request) -> str | None:
     return None if is_kept or not (guests.asks(new) or guests.asks(old)) else LABELS_KEPT
 
 
+def _bound_with(request: Request) -> str | None:
+    """Refuse labels in a binding, which go to the pod."""
+    labels = guests.labels_of(request.object)
+    return LABELS_KEPT if any(key in labels for key in guests.KEPT) else None
+
+
 def _resized(request: Request) -> str | None:
     is_same = _resources(request.object) == _resources(request.old_object)
     return None if is_same or not guests.is_new_guest(request) else SIZE_KEPT
@@ -85,6 +91,7 @@ def _half_labelled(request: Request) -> str | None:
 _IS_GATED: Final = f"object.spec.?schedulingGates.orValue([]).exists(g, g.name == '{keys.MACHINE_GATE}')"
 _IS_GUEST: Final = f"{guests.label(keys.POD_ROLE)} == '{keys.ROLE_GUEST}'"
 _ASKING: Final = identities.texts(guests.ASKING)
+_KEPT: Final = identities.texts(guests.KEPT)
 _LABELS: Final = "object.metadata.?labels.orValue({})"
 _CHOSEN: Final = guests.within(guests.label(keys.INJECTING_CONTAINER))
 
@@ -93,7 +100,7 @@ def made_in_order(namespace: str) -> ValidatingPolicy:
     """Write the policy about new guests, for a runtime in this namespace."""
     return ValidatingPolicy(
         name=f"machine-guests.{version.GROUP}",
-        match=guests.new_guests(),
+        match=guests.matching("pods", operation=Operation.CREATE),
         validations=(
             Validation(expression=f"{guests.NODE_NAME} == ''", message=HAS_NODE),
             Validation(
@@ -114,30 +121,32 @@ LABELS: Final = ValidatingPolicy(
         version="v1",
         resources=("pods", "pods/status"),
         operations=(Operation.UPDATE,),
-        object_labels=guests.ASKING,
+        object_selector=guests.SELECTOR_OF_ASKING,
     ),
     validations=(
         Validation(
-            expression=f"{identities.texts(guests.KEPT)}.all(k,"
-            " object.metadata.?labels[?k] == oldObject.metadata.?labels[?k])",
+            expression=f"{_KEPT}.all(k, object.metadata.?labels[?k] == oldObject.metadata.?labels[?k])",
             message=LABELS_KEPT,
         ),
     ),
     twin=_relabelled,
 )
 
-SIZE: Final = ValidatingPolicy(
-    name=f"machine-resources-are-kept.{version.GROUP}",
+BINDINGS: Final = ValidatingPolicy(
+    name=f"machine-labels-are-not-bound.{version.GROUP}",
     match=Match(
         group="",
         version="v1",
-        resources=("pods/resize",),
-        operations=(Operation.UPDATE,),
-        conditions={"is-a-guest": guests.IS_GUEST},
-        namespace_label=keys.INJECT_RESOURCE,
-        namespace_value=keys.INJECT_ENABLED,
-        object_labels=guests.ASKING,
+        resources=("pods/binding", "bindings"),
+        operations=(Operation.CREATE,),
     ),
+    validations=(Validation(expression=f"!{_KEPT}.exists(k, k in {_LABELS})", message=LABELS_KEPT),),
+    twin=_bound_with,
+)
+
+SIZE: Final = ValidatingPolicy(
+    name=f"machine-resources-are-kept.{version.GROUP}",
+    match=guests.matching("pods/resize", operation=Operation.UPDATE),
     validations=(
         Validation(
             expression="object.spec.?resources == oldObject.spec.?resources && object.spec.containers"

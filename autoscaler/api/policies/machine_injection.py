@@ -12,7 +12,7 @@ from autoscaler.api import keys, machine_catalogue, machine_pods, names, version
 from autoscaler.api.machine_catalogue import MachineResources
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies import guests, machine_patches
-from autoscaler.api.policies.base import MutatingPolicy, Param, Request
+from autoscaler.api.policies.base import MutatingPolicy, Operation, Param, Request
 
 NAME: Final = f"machine-injection.{version.GROUP}"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -99,9 +99,9 @@ def policy(namespace: str) -> MutatingPolicy:
     """Write the policy for a runtime in this namespace."""
     return MutatingPolicy(
         name=NAME,
-        match=guests.new_guests(),
+        match=guests.matching("pods", operation=Operation.CREATE),
         param=catalogue(namespace),
         variables=machine_patches.VARIABLES,
-        patches=machine_patches.PATCHES,
+        patches=(machine_patches.PATCH,),
         twin=_injected,
     )

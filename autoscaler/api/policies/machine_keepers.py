@@ -38,8 +38,7 @@ def sleepers(namespace: str) -> ValidatingPolicy:
             version="v1",
             resources=("pods",),
             operations=(Operation.CREATE,),
-            conditions={"says-it-holds-room": f"{guests.label(keys.POD_ROLE)} == '{keys.ROLE_RESERVATION}'"},
-            object_labels=(keys.POD_ROLE,),
+            object_selector={"matchLabels": {keys.POD_ROLE: keys.ROLE_RESERVATION}},
         ),
         validations=(
             Validation(

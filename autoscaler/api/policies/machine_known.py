@@ -8,7 +8,7 @@ from typing import Final
 
 from autoscaler.api import keys, machine_catalogue, version
 from autoscaler.api.policies import guests, machine_injection
-from autoscaler.api.policies.base import Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.base import Operation, Request, ValidatingPolicy, Validation
 
 NAME: Final = f"machine-known.{version.GROUP}"
 
@@ -48,7 +48,7 @@ def policy(namespace: str) -> ValidatingPolicy:
     """Write the policy for a runtime in this namespace."""
     return ValidatingPolicy(
         name=NAME,
-        match=guests.new_guests(),
+        match=guests.matching("pods", operation=Operation.CREATE),
         param=machine_injection.catalogue(namespace),
         variables={
             "group": guests.label(keys.MACHINE_GROUP),

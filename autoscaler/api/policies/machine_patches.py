@@ -145,4 +145,5 @@ _REQUIREMENTS: Final = (
     f" : variables.terms.transformList(i, t, {_SELECTS}, {_add(_TERM_PATH, f'{_PRESENT} + {_MISSING}')})"
 )
 
-PATCHES: Final = (_ROLE, _GATE, _RESOURCES, _TOLERATIONS, _REQUIREMENTS)
+PATCH: Final = " + ".join(f"({part})" for part in (_ROLE, _GATE, _RESOURCES, _TOLERATIONS, _REQUIREMENTS))
+"""All in one: with every expression the API server reads the whole catalogue anew."""

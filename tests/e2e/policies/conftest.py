@@ -8,8 +8,9 @@ from autoscaler.api import crds, keys, manifests, policies, resources
 from autoscaler.kube import kinds
 from tests import builders
 from tests.e2e import waiting
-from tests.e2e.policies import ground, jobs
+from tests.e2e.policies import ground, jobs, machines
 from tests.e2e.policies.ground import RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
+from tests.e2e.policies.machines import MachineGround
 from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
@@ -42,6 +43,12 @@ def here(policed_plane: Plane) -> Iterator[Ground]:
     made = Ground(plane=policed_plane)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def machine_ground(policed_plane: Plane) -> Iterator[MachineGround]:
+    """Namespaces for guests, and a catalogue."""
+    yield from machines.open_ground(policed_plane)
 
 
 def _await_policies(plane: Plane) -> None:

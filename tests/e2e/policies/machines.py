@@ -21,6 +21,9 @@ NAMESPACES: Mapping[str, dict[str, str]] = {
     ELSEWHERE: {},
     DISABLED: {keys.INJECT_RESOURCE: "disabled"},
 }
+MERGE = "application/merge-patch+json"
+_RELABELLED = {"metadata": {"labels": {keys.MACHINE_TYPE: "other"}}}
+_NODE = {"kind": "Node", "name": "node"}
 _GPU = {"type": "nvidia.com/gpu", "num": 2}
 TYPES = [
     {"name": "medium", "spec": {"cpu": "6000m", "memory": "48Gi"}, "available": 4},
@@ -55,6 +58,21 @@ class MachineGround:
         """Tell whether the policy that refuses guests sees the catalogue."""
         return not self.ground.try_pod(GUESTS, guest("probe", group="nobody")).ok
 
+    def guards(self) -> bool:
+        """Tell whether the other policies are in force: each comes into force by itself."""
+        api, query = self.ground.api, {"dryRun": "All"}
+        pod = f"/api/v1/namespaces/{ELSEWHERE}/pods/probe"
+        binding = {"metadata": {"name": "probe", "labels": _RELABELLED["metadata"]["labels"]}, "target": _NODE}
+        answers = [
+            self.ground.try_pod(ELSEWHERE, guest("p", labels={keys.POD_ROLE: keys.ROLE_RESERVATION})),
+            api.request("PATCH", CATALOGUE, {"data": {"a": "b"}}, content_type=MERGE, query=query),
+            api.request("PATCH", pod, _RELABELLED, content_type=MERGE, query=query),
+            api.request("POST", f"{pod}/binding", binding, query=query),
+        ]
+        return [answer.status for answer in answers] == [422] * len(answers) and bool(
+            self.ground.try_pod(GUESTS, ground.pod("p", labels={keys.MACHINE_TYPE: "medium"})).warnings
+        )
+
 
 def catalogue(groups: Mapping[str, list[Object]] | None = None) -> Object:
     """Write the ConfigMap, of the usual groups or others."""
@@ -77,6 +95,8 @@ def open_ground(plane: Plane) -> Iterator[MachineGround]:
     with made.as_account(RUNTIME_NAMESPACE, RUNTIME_ACCOUNT) as runtime:
         opened = MachineGround(ground=made, runtime=runtime, catalogue=catalogue())
         opened.write_catalogue()
+        made.make(f"/api/v1/namespaces/{ELSEWHERE}/pods", guest("probe", schedulerName="example.com/nobody"))
+        waiting.eventually(opened.guards)
         yield opened
         runtime.delete(CATALOGUE)
     made.close()

@@ -1,10 +1,8 @@
 """The Python twins about machines say what the API server says, for pods of many kinds."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,17 +12,11 @@ from autoscaler.api.policies import base, guests, machine_guests
 from tests.e2e.policies import ground, machines
 from tests.e2e.policies.ground import RUNTIME_NAMESPACE
 from tests.e2e.policies.machines import ELSEWHERE, GUESTS, NAMESPACES, MachineGround
-from tools.local.plane import Plane
 
-REAL = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+REAL = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DEFAULTED = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 POLICIES = policies.for_runtime(ground.RUNTIME_IDENTITY)
-
-
-@pytest.fixture(scope="module")
-def yard(policed_plane: Plane) -> Iterator[MachineGround]:
-    yield from machines.open_ground(policed_plane)
 
 
 TYPES = st.sampled_from([*(each["name"] for each in machines.TYPES), "unknown", "medium.cpu", ""])
@@ -108,26 +100,26 @@ SPECS = st.fixed_dictionaries(
 @REAL
 @given(namespace=st.sampled_from([GUESTS, GUESTS, GUESTS, *NAMESPACES]), labels=LABELS | ASKING, spec=SPECS)
 def test_pods_are_changed_refused_and_warned_alike(
-    yard: MachineGround, namespace: str, labels: dict[str, str], spec: Manifest
+    machine_ground: MachineGround, namespace: str, labels: dict[str, str], spec: Manifest
 ) -> None:
-    _compare(yard, namespace, labels, spec)
+    _compare(machine_ground, namespace, labels, spec)
 
 
 @REAL
 @given(namespace=st.sampled_from([GUESTS, ELSEWHERE]), labels=LABELS | ASKING, containers=CONTAINERS)
 def test_pods_that_name_their_node_are_treated_alike(
-    yard: MachineGround, namespace: str, labels: dict[str, str], containers: list[Manifest]
+    machine_ground: MachineGround, namespace: str, labels: dict[str, str], containers: list[Manifest]
 ) -> None:
-    _compare(yard, namespace, labels, {"containers": containers, "nodeName": "node"})
+    _compare(machine_ground, namespace, labels, {"containers": containers, "nodeName": "node"})
 
 
-def _compare(yard: MachineGround, namespace: str, labels: dict[str, str], spec: Manifest) -> None:
+def _compare(machine_ground: MachineGround, namespace: str, labels: dict[str, str], spec: Manifest) -> None:
     body: Manifest = {"metadata": {"name": "subject", "namespace": namespace, "labels": labels}, "spec": spec}
     request = base.Request(
         operation=base.Operation.CREATE, object=body, namespace_labels=NAMESPACES[namespace], username="admin"
     )
-    want, told, warned = _expected(request, yard.catalogue)
-    answer = yard.ground.try_pod(namespace, body)
+    want, told, warned = _expected(request, machine_ground.catalogue)
+    answer = machine_ground.ground.try_pod(namespace, body)
     if told:
         assert answer.status == 422, answer.body
         assert any(why in answer.body["message"] for why in told), (answer.body["message"], told)
@@ -197,8 +189,8 @@ KEPT = st.dictionaries(st.sampled_from([*guests.KEPT, "app"]), st.sampled_from([
 
 @REAL
 @given(old=KEPT, new=KEPT)
-def test_labels_are_kept_alike(yard: MachineGround, old: dict[str, str], new: dict[str, str]) -> None:
-    api, path = yard.ground.api, f"/api/v1/namespaces/{ELSEWHERE}/pods"
+def test_labels_are_kept_alike(machine_ground: MachineGround, old: dict[str, str], new: dict[str, str]) -> None:
+    api, path = machine_ground.ground.api, f"/api/v1/namespaces/{ELSEWHERE}/pods"
     stored = api.create(path, ground.pod("labelled", labels=old, schedulingGates=[{"name": "example.com/wait"}]))
     try:
         after = {**stored, "metadata": {**stored["metadata"], "labels": new}}

@@ -11,18 +11,11 @@ from autoscaler.api.policies import machine_guests
 from tests.e2e import waiting
 from tests.e2e.policies import ground, machines
 from tests.e2e.policies.ground import RUNTIME, RUNTIME_NAMESPACE, Object
-from tests.e2e.policies.machines import CATALOGUE, ELSEWHERE, GUESTS, MachineGround, guest
+from tests.e2e.policies.machines import CATALOGUE, ELSEWHERE, GUESTS, MERGE, MachineGround, guest
 from tools.local.api import Api, Response
-from tools.local.plane import Plane
 
-MERGE = "application/merge-patch+json"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 OTHER_TOLERATIONS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
-
-
-@pytest.fixture(scope="module")
-def yard(policed_plane: Plane) -> Iterator[MachineGround]:
-    yield from machines.open_ground(policed_plane)
 
 
 def path_of(name: str, namespace: str = GUESTS) -> str:
@@ -40,18 +33,18 @@ def said(answer: Response) -> str:
 
 
 @pytest.fixture
-def stored(yard: MachineGround) -> Iterator[str]:
+def stored(machine_ground: MachineGround) -> Iterator[str]:
     """A guest that waits behind its gate."""
-    name = f"guest-{yard.ground.id}"
-    yard.ground.api.create(f"/api/v1/namespaces/{GUESTS}/pods", guest(name))
+    name = f"guest-{machine_ground.ground.id}"
+    machine_ground.ground.api.create(f"/api/v1/namespaces/{GUESTS}/pods", guest(name))
     yield name
-    yard.ground.api.request("DELETE", path_of(name), {"gracePeriodSeconds": 0})
+    machine_ground.ground.api.request("DELETE", path_of(name), {"gracePeriodSeconds": 0})
 
 
 @pytest.mark.accept("M2")
 @pytest.mark.accept("M5", part="guests")
-def test_a_guest_gets_its_machines_resources_and_what_takes_it_there(yard: MachineGround) -> None:
-    got = yard.ground.try_pod(GUESTS, guest("g", machine_type="product")).required()
+def test_a_guest_gets_its_machines_resources_and_what_takes_it_there(machine_ground: MachineGround) -> None:
+    got = machine_ground.ground.try_pod(GUESTS, guest("g", machine_type="product")).required()
     amounts = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"}
     label = NodeLabel(keys.GPU_PRODUCT, "RTX-3090")
     assert got["metadata"]["labels"][keys.POD_ROLE] == "guest"
@@ -66,9 +59,65 @@ def test_a_guest_gets_its_machines_resources_and_what_takes_it_there(yard: Machi
 
 
 @pytest.mark.accept("M2")
+def test_a_deployment_as_the_seed_writes_it_makes_guests_that_wait(machine_ground: MachineGround) -> None:
+    """The seed's guests carry by hand what the injection adds, which is then there once."""
+    name, expressions = f"train-{machine_ground.ground.id}", machine_pods.node_requirements("general", "medium", None)
+    terms = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}}
+    tolerations = machine_pods.tolerations("general", "medium")
+    body = guest(name, labels={keys.POD_ROLE: "guest"}, affinity=terms, tolerations=tolerations)
+    labels = body["metadata"]["labels"]
+    template = {"metadata": {"labels": labels}, "spec": body["spec"]}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    machine_ground.ground.make(
+        f"/apis/apps/v1/namespaces/{GUESTS}/deployments", {"metadata": {"name": name}, "spec": spec}
+    )
+
+    def pods() -> list[Object]:
+        found = machine_ground.ground.api.get(
+            f"/api/v1/namespaces/{GUESTS}/pods", {"labelSelector": "pod-template-hash"}
+        )
+        made: list[Object] = found["items"]
+        return made if len(made) == 2 else []
+
+    for pod in waiting.eventually(pods):
+        assert pod["spec"]["affinity"] == terms
+        assert [each for each in pod["spec"]["tolerations"] if each["key"] not in OTHER_TOLERATIONS] == tolerations
+        assert pod["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "6", "memory": "48Gi"}
+        assert pod["spec"]["schedulingGates"] == [{"name": keys.MACHINE_GATE}]
+        assert pod["status"]["conditions"][0]["reason"] == "SchedulingGated"
+
+
+def test_guests_of_a_scope_get_what_the_scope_gives_as_well(machine_ground: MachineGround) -> None:
+    made = ground.Ground(plane=machine_ground.ground.plane)
+    scope, pool = f"team-{made.id}", f"pool-{made.id}"
+    made.add_pool(pool, owner=scope)
+    made.add_scope(scope, **{pool: 10})
+    namespace = made.add_namespace(f"guests-{made.id}", scope)
+    made.api.merge(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": machines.NAMESPACES[GUESTS]}})
+    made.await_toleration(namespace, pool)
+    made.await_terms(namespace, 2)
+
+    def injected() -> Object:
+        stored: Object = made.try_pod(namespace, guest("g")).required()["spec"]
+        return stored if "schedulingGates" in stored else {}
+
+    try:
+        spec = waiting.eventually(injected)
+        want = [ground.toleration(pool), *machine_pods.tolerations("general", "medium")]
+        assert sorted(map(str, want)) == sorted(
+            str(each) for each in spec["tolerations"] if each["key"] not in OTHER_TOLERATIONS
+        )
+        assert len(ground.terms(spec)) == 2
+        terms = spec["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+        assert terms == [{"matchExpressions": machine_pods.node_requirements("general", "medium", None)}]
+    finally:
+        made.close()
+
+
+@pytest.mark.accept("M2")
 @pytest.mark.parametrize("namespace", [ELSEWHERE, machines.DISABLED])
-def test_elsewhere_the_labels_mean_nothing(yard: MachineGround, namespace: str) -> None:
-    got = yard.ground.try_pod(namespace, guest("g", group="nobody")).required()
+def test_elsewhere_the_labels_mean_nothing(machine_ground: MachineGround, namespace: str) -> None:
+    got = machine_ground.ground.try_pod(namespace, guest("g", group="nobody")).required()
     assert keys.POD_ROLE not in got["metadata"]["labels"]
     assert got["spec"]["containers"][0]["resources"] == ground.pod("g")["spec"]["containers"][0]["resources"]
     assert "schedulingGates" not in got["spec"]
@@ -76,8 +125,8 @@ def test_elsewhere_the_labels_mean_nothing(yard: MachineGround, namespace: str) 
 
 
 @pytest.mark.accept("M2")
-def test_an_unknown_group_or_type_is_denied_with_the_known_ones_named(yard: MachineGround) -> None:
-    api = yard.ground
+def test_an_unknown_group_or_type_is_denied_with_the_known_ones_named(machine_ground: MachineGround) -> None:
+    api = machine_ground.ground
     assert "no machine group 'nobody'; the groups are: general, spare" in said(
         api.try_pod(GUESTS, guest("g", group="nobody"))
     )
@@ -87,64 +136,82 @@ def test_an_unknown_group_or_type_is_denied_with_the_known_ones_named(yard: Mach
 
 
 @pytest.mark.accept("M2")
-def test_a_container_that_is_not_there_or_a_node_of_ones_own_is_denied(yard: MachineGround) -> None:
+def test_a_container_that_is_not_there_or_a_node_of_ones_own_is_denied(machine_ground: MachineGround) -> None:
     chosen = guest("g", labels={keys.INJECTING_CONTAINER: "nobody"})
-    assert "the pod has no container 'nobody'" in said(yard.ground.try_pod(GUESTS, chosen))
-    assert machine_guests.HAS_NODE in said(yard.ground.try_pod(GUESTS, guest("g", nodeName="node")))
+    assert "the pod has no container 'nobody'" in said(machine_ground.ground.try_pod(GUESTS, chosen))
+    assert machine_guests.HAS_NODE in said(machine_ground.ground.try_pod(GUESTS, guest("g", nodeName="node")))
 
 
 @pytest.mark.accept("M2")
 @pytest.mark.parametrize("label", [keys.MACHINE_GROUP, keys.MACHINE_TYPE])
-def test_one_label_alone_is_let_in_untouched_with_a_warning(yard: MachineGround, label: str) -> None:
+def test_one_label_alone_is_let_in_untouched_with_a_warning(machine_ground: MachineGround, label: str) -> None:
     body = ground.pod("half", labels={label: "medium"})
-    answer = yard.ground.try_pod(GUESTS, body)
+    answer = machine_ground.ground.try_pod(GUESTS, body)
     assert any(machine_guests.HALF_LABELLED in warning for warning in answer.warnings)
     got = answer.required()
     assert got["metadata"]["labels"] == {label: "medium"}
     assert got["spec"]["containers"][0]["resources"] == body["spec"]["containers"][0]["resources"]
     assert "schedulingGates" not in got["spec"]
-    assert not yard.ground.try_pod(GUESTS, guest("g")).warnings
-    assert not yard.ground.try_pod(ELSEWHERE, body).warnings
+    assert not machine_ground.ground.try_pod(GUESTS, guest("g")).warnings
+    assert not machine_ground.ground.try_pod(ELSEWHERE, body).warnings
 
 
 @pytest.mark.accept("M2", part="labels stay")
 @pytest.mark.parametrize("subresource", ["", "/status"])
-def test_a_guest_does_not_become_another_later(yard: MachineGround, stored: str, subresource: str) -> None:
+def test_a_guest_does_not_become_another_later(machine_ground: MachineGround, stored: str, subresource: str) -> None:
     for label in (keys.MACHINE_GROUP, keys.MACHINE_TYPE, keys.POD_ROLE, keys.INJECTING_CONTAINER):
         for value in ("spare", None if label != keys.INJECTING_CONTAINER else "main"):
             body = {"metadata": {"labels": {label: value}}}
-            for api in (yard.ground.api, yard.runtime):
+            for api in (machine_ground.ground.api, machine_ground.runtime):
                 assert machine_guests.LABELS_KEPT in said(patch(api, stored, body, subresource=subresource))
-    assert patch(yard.ground.api, stored, {"metadata": {"labels": {"app": "a"}}}, subresource=subresource).ok
+    assert patch(machine_ground.ground.api, stored, {"metadata": {"labels": {"app": "a"}}}, subresource=subresource).ok
 
 
 @pytest.mark.accept("M2", part="labels stay")
-def test_a_pod_does_not_become_a_guest_later(yard: MachineGround) -> None:
-    name = f"plain-{yard.ground.id}"
-    yard.ground.add_pod(GUESTS, name, schedulingGates=[{"name": "example.com/wait"}])
+def test_a_pod_does_not_become_a_guest_later(machine_ground: MachineGround) -> None:
+    name = f"plain-{machine_ground.ground.id}"
+    machine_ground.ground.add_pod(GUESTS, name, schedulingGates=[{"name": "example.com/wait"}])
     labels = {keys.MACHINE_GROUP: "general", keys.MACHINE_TYPE: "medium"}
-    assert machine_guests.LABELS_KEPT in said(patch(yard.ground.api, name, {"metadata": {"labels": labels}}))
+    assert machine_guests.LABELS_KEPT in said(patch(machine_ground.ground.api, name, {"metadata": {"labels": labels}}))
+
+
+@pytest.mark.accept("M2", part="labels stay")
+def test_a_binding_gives_a_pod_none_of_the_labels(machine_ground: MachineGround) -> None:
+    """The API server copies a binding's labels to the pod."""
+    name = f"bound-{machine_ground.ground.id}"
+    machine_ground.ground.add_pod(ELSEWHERE, name, schedulerName="example.com/nobody")
+    target = {"kind": "Node", "name": "node"}
+    query = {"dryRun": "All"}
+    pods = f"/api/v1/namespaces/{ELSEWHERE}"
+    for path in (f"{pods}/pods/{name}/binding", f"{pods}/bindings"):
+        for key in (keys.MACHINE_GROUP, keys.MACHINE_TYPE, keys.POD_ROLE, keys.INJECTING_CONTAINER):
+            forged = {"metadata": {"name": name, "labels": {key: "general"}}, "target": target}
+            assert machine_guests.LABELS_KEPT in said(
+                machine_ground.ground.api.request("POST", path, forged, query=query)
+            )
+        plain = {"metadata": {"name": name, "labels": {"app": "a"}}, "target": target}
+        assert machine_ground.ground.api.request("POST", path, plain, query=query).ok
 
 
 @pytest.mark.accept("M14", part="guests do not open their own gate")
-def test_the_runtime_alone_opens_the_gate_and_writes_its_notes(yard: MachineGround, stored: str) -> None:
+def test_the_runtime_alone_opens_the_gate_and_writes_its_notes(machine_ground: MachineGround, stored: str) -> None:
     opening = {"spec": {"schedulingGates": None}}
-    assert RUNTIME in said(patch(yard.ground.api, stored, opening))
+    assert RUNTIME in said(patch(machine_ground.ground.api, stored, opening))
     for key in (keys.MACHINE_PROMISED, keys.MACHINE_TRIED, keys.MACHINE_TRYING_SINCE, keys.MACHINE_PINNED):
         note = {"metadata": {"annotations": {key: "node"}}}
         for subresource in ("", "/status"):
-            assert key in said(patch(yard.ground.api, stored, note, subresource=subresource))
+            assert key in said(patch(machine_ground.ground.api, stored, note, subresource=subresource))
         forged = guest("g")
         forged["metadata"] |= note["metadata"]
-        assert key in said(yard.ground.try_pod(GUESTS, forged))
-        assert patch(yard.runtime, stored, {**note, **opening}).ok
+        assert key in said(machine_ground.ground.try_pod(GUESTS, forged))
+        assert patch(machine_ground.runtime, stored, {**note, **opening}).ok
 
 
-def test_a_guest_is_not_resized(yard: MachineGround, stored: str) -> None:
+def test_a_guest_is_not_resized(machine_ground: MachineGround, stored: str) -> None:
     def resize(cpu: str) -> Response:
         amounts = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
         body = {"spec": {"containers": [{"name": "main", "resources": amounts}]}}
-        return yard.ground.api.request(
+        return machine_ground.ground.api.request(
             "PATCH",
             f"{path_of(stored)}/resize",
             body,
@@ -157,33 +224,36 @@ def test_a_guest_is_not_resized(yard: MachineGround, stored: str) -> None:
 
 
 @pytest.mark.accept("M5", part="nobody else says it is a sleeper")
-def test_sleepers_are_pods_of_stateful_sets_in_the_runtimes_namespace(yard: MachineGround) -> None:
+def test_sleepers_are_pods_of_stateful_sets_in_the_runtimes_namespace(machine_ground: MachineGround) -> None:
     body = guest("s", labels={keys.POD_ROLE: "reservation"})
     for namespace in (GUESTS, ELSEWHERE, RUNTIME_NAMESPACE):
-        for api in (yard.ground.api, yard.runtime):
-            assert "StatefulSet controller" in said(yard.ground.try_pod(namespace, body, api))
-    with yard.ground.as_account("kube-system", "statefulset-controller") as controller:
-        assert "StatefulSet controller" in said(yard.ground.try_pod(GUESTS, body, controller))
+        for api in (machine_ground.ground.api, machine_ground.runtime):
+            assert "StatefulSet controller" in said(machine_ground.ground.try_pod(namespace, body, api))
+    with machine_ground.ground.as_account("kube-system", "statefulset-controller") as controller:
+        assert "StatefulSet controller" in said(machine_ground.ground.try_pod(GUESTS, body, controller))
 
 
 @pytest.mark.accept("M5", part="sleepers")
-def test_the_real_stateful_set_controller_makes_sleepers_there(yard: MachineGround) -> None:
-    name, labels = f"sleepers-{yard.ground.id}", guest("s", labels={keys.POD_ROLE: "reservation"})["metadata"]["labels"]
+def test_the_real_stateful_set_controller_makes_sleepers_there(machine_ground: MachineGround) -> None:
+    name, labels = (
+        f"sleepers-{machine_ground.ground.id}",
+        guest("s", labels={keys.POD_ROLE: "reservation"})["metadata"]["labels"],
+    )
     spec: dict[str, Any] = {**guest("s")["spec"], "schedulingGates": [{"name": keys.MACHINE_GATE}]}
     template = {"metadata": {"labels": labels}, "spec": spec}
     body = {
         "metadata": {"name": name},
         "spec": {"serviceName": name, "replicas": 1, "selector": {"matchLabels": labels}, "template": template},
     }
-    yard.ground.make(f"/apis/apps/v1/namespaces/{RUNTIME_NAMESPACE}/statefulsets", body)
-    made = waiting.eventually(lambda: yard.ground.api.get(path_of(f"{name}-0", RUNTIME_NAMESPACE)))
+    machine_ground.ground.make(f"/apis/apps/v1/namespaces/{RUNTIME_NAMESPACE}/statefulsets", body)
+    made = waiting.eventually(lambda: machine_ground.ground.api.get(path_of(f"{name}-0", RUNTIME_NAMESPACE)))
     assert made["metadata"]["labels"].items() >= labels.items()
     assert made["spec"]["containers"][0]["resources"] == spec["containers"][0]["resources"]
 
 
 @pytest.mark.accept("M2", part="the catalogue is the runtime's")
-def test_the_runtime_alone_writes_the_catalogue(yard: MachineGround) -> None:
-    api, query = yard.ground.api, {"dryRun": "All"}
+def test_the_runtime_alone_writes_the_catalogue(machine_ground: MachineGround) -> None:
+    api, query = machine_ground.ground.api, {"dryRun": "All"}
     for method, path, body in (
         ("PATCH", CATALOGUE, {"data": {"general.medium.cpu": "100"}}),
         ("DELETE", CATALOGUE, None),
@@ -191,19 +261,19 @@ def test_the_runtime_alone_writes_the_catalogue(yard: MachineGround) -> None:
     ):
         assert RUNTIME in said(api.request(method, path, body, content_type=MERGE, query=query))
         if path == CATALOGUE:
-            assert yard.runtime.request(method, path, body, content_type=MERGE, query=query).ok
+            assert machine_ground.runtime.request(method, path, body, content_type=MERGE, query=query).ok
     mine = {"metadata": {"name": "mine"}, "data": {}}
     assert api.request("POST", machines.CATALOGUES, mine, query=query).ok
 
 
 @pytest.mark.accept("M2", part="no catalogue")
-def test_without_a_catalogue_guests_are_told_and_nobody_else_is_held_up(yard: MachineGround) -> None:
-    yard.runtime.delete(CATALOGUE)
+def test_without_a_catalogue_guests_are_told_and_nobody_else_is_held_up(machine_ground: MachineGround) -> None:
+    machine_ground.runtime.delete(CATALOGUE)
     try:
-        assert RUNTIME in said(yard.ground.api.request("POST", machines.CATALOGUES, yard.catalogue))
-        waiting.eventually(lambda: not yard.injects())
-        assert machine_guests.uninjected(RUNTIME_NAMESPACE) in said(yard.ground.try_pod(GUESTS, guest("g")))
-        assert yard.ground.try_pod(GUESTS, ground.pod("p")).ok
-        assert yard.ground.try_pod(ELSEWHERE, guest("g")).ok
+        assert RUNTIME in said(machine_ground.ground.api.request("POST", machines.CATALOGUES, machine_ground.catalogue))
+        waiting.eventually(lambda: not machine_ground.injects())
+        assert machine_guests.uninjected(RUNTIME_NAMESPACE) in said(machine_ground.ground.try_pod(GUESTS, guest("g")))
+        assert machine_ground.ground.try_pod(GUESTS, ground.pod("p")).ok
+        assert machine_ground.ground.try_pod(ELSEWHERE, guest("g")).ok
     finally:
-        yard.write_catalogue()
+        machine_ground.write_catalogue()

@@ -71,9 +71,18 @@ def test_pods_that_ask_for_no_machine_may_be_relabelled() -> None:
     assert relabelled({keys.MACHINE_GROUP: "a"}, {keys.MACHINE_GROUP: "b", keys.POD_ROLE: "x"}) is None
 
 
+def test_a_binding_gives_a_pod_none_of_these_labels() -> None:
+    def said(labels: dict[str, str]) -> str | None:
+        return machine_guests.BINDINGS.twin(request({"metadata": {"name": "p", "labels": labels}, "target": {}}))
+
+    assert [said({key: "a"}) for key in guests.KEPT] == [machine_guests.LABELS_KEPT] * 4
+    assert said({"app": "a"}) is None
+
+
 def test_every_way_to_write_a_pods_labels_is_covered() -> None:
-    assert set(machine_guests.LABELS.match.resources) == {"pods", "pods/status"}
-    assert machine_guests.LABELS.match.object_labels == guests.ASKING
+    covered = (*machine_guests.LABELS.match.resources, *machine_guests.BINDINGS.match.resources)
+    assert set(covered) == {"pods", "pods/status", "pods/binding", "bindings"}
+    assert machine_guests.LABELS.match.object_selector == guests.SELECTOR_OF_ASKING
 
 
 def resized(body: Manifest, **fields: Any) -> str | None:

@@ -159,6 +159,7 @@ def test_the_policy_reads_the_catalogue_of_its_runtime_and_looks_at_guests_alone
     }
     both = [{"key": key, "operator": "Exists"} for key in (keys.MACHINE_GROUP, keys.MACHINE_TYPE)]
     enabled = {"key": keys.INJECT_RESOURCE, "operator": "In", "values": ["enabled"]}
-    assert made["spec"]["matchConstraints"]["objectSelector"] == {"matchExpressions": both}
+    no_sleeper = {"key": keys.POD_ROLE, "operator": "NotIn", "values": ["reservation"]}
+    assert made["spec"]["matchConstraints"]["objectSelector"] == {"matchExpressions": [*both, no_sleeper]}
     assert made["spec"]["matchConstraints"]["namespaceSelector"] == {"matchExpressions": [enabled]}
     assert POLICY.match.operations == (base.Operation.CREATE,)

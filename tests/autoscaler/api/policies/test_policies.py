@@ -74,11 +74,10 @@ def test_a_validating_policy_denies_or_warns(*, warns: bool, want: list[str]) ->
     assert by_kind(policy.manifests())["ValidatingAdmissionPolicyBinding"]["spec"]["validationActions"] == want
 
 
-def test_objects_without_the_labels_are_not_looked_at() -> None:
-    match = dataclasses.replace(machine_group.POLICY.match, object_labels=("a", "b"))
+def test_objects_that_a_selector_does_not_take_are_not_looked_at() -> None:
+    match = dataclasses.replace(machine_group.POLICY.match, object_selector={"matchLabels": {"a": "b"}})
     made, _ = dataclasses.replace(machine_group.POLICY, match=match).manifests()
-    want = [{"key": key, "operator": "Exists"} for key in ("a", "b")]
-    assert made["spec"]["matchConstraints"]["objectSelector"] == {"matchExpressions": want}
+    assert made["spec"]["matchConstraints"]["objectSelector"] == {"matchLabels": {"a": "b"}}
 
 
 def test_variables_keep_their_order() -> None:
