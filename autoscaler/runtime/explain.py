@@ -1,6 +1,7 @@
 """`python -m autoscaler explain …`: read the live cluster once, and say why a pod, a job or a Workload waits.
 
-What quota says is in `explain_quota`; here is what every node group says to a pod.
+What quota says is in `explain_quota`, and what machine groups say in `explain_machines`; here is what every node group
+says to a pod.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from autoscaler.api import keys, resources
 from autoscaler.capacity import explaining, telling, volumes
 from autoscaler.control import plans
 from autoscaler.kube import client, credentials, kinds, listing, objects, port, wire
-from autoscaler.runtime import explain_quota
+from autoscaler.runtime import explain_machines, explain_quota
 
 
 class ExplainError(Exception):
@@ -35,7 +36,7 @@ async def _connect(origin: credentials.Origin, kind: str, key: objects.Key) -> l
 
 
 async def lines(api: port.Api, kind: str, key: objects.Key, *, now: float) -> list[str]:
-    """Say why one waits; a pod that waits for quota is told what quota says first."""
+    """Say why one waits; a pod that waits for quota, or for a machine, is told what these say first."""
     if kind == "workload":
         return await explain_quota.of_workload(api, key, now=now)
     if kind == "job":
@@ -43,9 +44,12 @@ async def lines(api: port.Api, kind: str, key: objects.Key, *, now: float) -> li
     found = await api.send(port.Request(method="GET", path=kinds.PODS.path(key.name, key.namespace)))
     pod = objects.pod(port.required(found))
     said = list(_lines(key, await _explain(api, pod, now)))
-    if keys.ADMISSION_GATE not in pod.gates:
-        return said
-    return [*await explain_quota.of_pod(api, pod, now=now), *(plans.wrapped(line) for line in said)]
+    first: list[str] = []
+    if keys.ADMISSION_GATE in pod.gates:
+        first += await explain_quota.of_pod(api, pod, now=now)
+    if keys.MACHINE_GROUP in pod.meta.labels:
+        first += await explain_machines.of_pod(api, pod, now=now)
+    return [*first, *(plans.wrapped(line) for line in said)] if first else said
 
 
 def _lines(key: objects.Key, explanation: explaining.Explanation) -> Iterable[str]:

@@ -1,0 +1,100 @@
+"""Why a guest waits, computed anew from objects alone, so that anybody who may read them can ask. Pure.
+
+It asks the same rules as the controller, and changes nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autoscaler.api import keys
+from autoscaler.kube import kinds, objects, store
+from autoscaler.machines import assembling, decide, pods, views
+from autoscaler.machines.known import Known, Tables
+from autoscaler.machines.model import Group, Guest, Node, Phase, Plan, Waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What one node of the guest's type says."""
+
+    node: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How a guest stands, as facts with names, and what each node of its type says."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...] = ()
+
+
+def of_guest(tables: Tables, pod: objects.Pod, now: float) -> Explanation | None:
+    """Explain how a pod stands with its machine group; None: it is no guest."""
+    name = pods.group_of(pod)
+    if name is None or not pods.is_guest(pod):
+        return None
+    known = Known(tables, _namespace(tables.pods))
+    seen = views.Views(tables, known)
+    seen.refresh(now)
+    group = assembling.Assembling(tables, known, seen, _namespace(tables.pods)).group(name)
+    guest = next((each for each in group.guests if each.uid == pod.meta.uid), None)
+    title = f"Pod {pod.meta.key.namespace}/{pod.meta.key.name}, a guest of machine group {name}"
+    if guest is None:
+        text = f"its namespace has no label {keys.INJECT_RESOURCE}: {keys.INJECT_ENABLED}, so nobody opens its gate"
+        return Explanation(title=title, facts=(("waits", text),))
+    plan = decide.decide(group, now=now)
+    rows = () if guest.phase is Phase.BOUND else tuple(_rows(group, guest))
+    return Explanation(title=title, facts=tuple(_facts(guest, plan)), rows=rows)
+
+
+def _facts(guest: Guest, plan: Plan) -> Iterator[tuple[str, str]]:
+    waiting: Waiting | None = next((each for each in plan.waiting if each.guest.uid == guest.uid), None)
+    if waiting is not None:
+        yield "waits", f"{waiting.reason}: {waiting.message}"
+    else:
+        yield "runs", f"on node {guest.node}" if guest.node else "nowhere: it is being deleted"
+    usage = plan.usage.get(guest.type)
+    if usage is not None:
+        said = f"{usage.maximum} at most, {usage.used} used, {usage.reserved} held free, {usage.waiting} guests wait"
+        yield "machines", f"of type {guest.type}: {said}"
+    if guest.promised is not None and guest.phase is not Phase.BOUND:
+        yield "promised", f"node {guest.promised}"
+
+
+def _rows(group: Group, guest: Guest) -> Iterator[Row]:
+    for node in sorted(group.nodes, key=lambda each: each.name):
+        if guest.type in node.types:
+            yield Row(node=node.name, says=_says(group, node, guest))
+
+
+def _says(group: Group, node: Node, guest: Guest) -> str:
+    if not node.is_ready:
+        return "takes no guests now"
+    if not node.is_marked:
+        return "does not carry our labels yet"
+    if node.name in guest.barred:
+        return "does not let it in, by its selectors, affinity or tolerations"
+    held = sorted(f"{each.type} #{each.ordinal}" for each in group.sleepers if each.is_open and each.node == node.name)
+    room = _short(node, guest)
+    said = f"has no room: {room}" if room else "has room"
+    said += f"; sleepers hold room: {', '.join(held)}" if held else ""
+    return f"{said}; the scheduler refused it there" if node.name in guest.tried else said
+
+
+def _short(node: Node, guest: Guest) -> str:
+    """Say which resources a node has too little of."""
+    free = {name: node.allocatable.get(name, 0) - node.used.get(name, 0) for name in guest.requests}
+    short = [name for name, amount in guest.requests.items() if amount > free[name]]
+    return ", ".join(f"{name} {free[name]} of {guest.requests[name]}" for name in sorted(short))
+
+
+def _namespace(table: store.Table[objects.Pod]) -> str:
+    """Return where sleepers are: only the runtime's namespace has any."""
+    for pod in table:
+        owner = pod.meta.controller
+        is_set = owner is not None and owner.kind == kinds.STATEFUL_SETS.kind
+        if is_set and pod.meta.labels.get(keys.POD_ROLE) == keys.ROLE_RESERVATION:
+            return pod.meta.key.namespace
+    return ""
