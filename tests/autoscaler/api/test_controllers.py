@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from autoscaler import control
-from autoscaler.api import controllers, permissions, resources, version
+from autoscaler.api import controllers, names, permissions, resources, version
 from autoscaler.api.permissions import AwsResource, Where, WorkerScope
 from autoscaler.kube import election, events, kinds, objects, port
 from autoscaler.runtime import leadership, planning, process
@@ -20,7 +20,9 @@ from tests.autoscaler.kube.cluster import simulated
 NAMESPACE = "sluice"
 KUBE_RULES = controllers.kube_rules(controllers.CONTROLLERS, scope=WorkerScope.CLUSTER, classes=[None])
 AWS_RULES = controllers.aws_rules(controllers.CONTROLLERS)
-WORKERS, ADMISSION, CAPACITY = (controllers.CONTROLLERS[name] for name in ("workers", "admission", "capacity"))
+WORKERS, ADMISSION, MACHINES, CAPACITY = (
+    controllers.CONTROLLERS[name] for name in ("workers", "admission", "machines", "capacity")
+)
 KUBE_VERBS = {"get", "list", "watch", "create", "patch", "delete"}
 
 
@@ -96,9 +98,25 @@ def test_admission_reads_queues_and_writes_what_is_granted_and_what_is_suspended
     assert not ADMISSION.needs_cluster
 
 
-@pytest.mark.parametrize("name", ["workerz", "machines"])
+def test_machines_may_do_what_they_do_and_no_more() -> None:
+    rights = {(name, verb) for rule in MACHINES.kube for name in rule.resources for verb in rule.verbs}
+    watched = {resource for resource, verb in rights if verb == "watch"}
+    assert watched == {"machines", "machinenodepools", "pods", "nodes", "statefulsets", "services"}
+    assert all((resource, "list") in rights for resource in watched)
+    cluster_wide = {
+        (name, rule.verbs) for rule in MACHINES.kube if rule.where is Where.CLUSTER for name in rule.resources
+    }
+    written = {name for name, verbs in cluster_wide if {"create", "delete", "patch"} & set(verbs)}
+    assert written == {"machines/status", "machinenodepools/status", "machinenodepools", "pods", "nodes", "events"}
+    named = {rule.resource_names for rule in MACHINES.kube if "configmaps" in rule.resources if "patch" in rule.verbs}
+    assert named == {(names.MACHINE_CATALOGUE,), (names.DRAIN_OBJECT,)}
+
+
+@pytest.mark.parametrize("name", ["workerz", "machine"])
 def test_a_controller_that_is_not_registered_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} are no controllers: there are workers, admission, capacity"):
+    with pytest.raises(
+        ValueError, match=f"{name} are no controllers: there are workers, admission, machines, capacity"
+    ):
         kube_rules(name)
 
 

@@ -29,24 +29,25 @@ def chosen(*flags: str) -> settings.Settings:
 
 
 CLUSTER_LEASE = ("sluice", "kube-system")
+JOBS_AND_MACHINES = {"admission": CLUSTER_LEASE, "machines": CLUSTER_LEASE}
 
 
 @pytest.mark.parametrize(
     ("flags", "want"),
     [
-        ([], {"workers": ("sluice-workers", None), "admission": CLUSTER_LEASE}),
-        (["--scope", "cluster"], {"workers": ("sluice-workers", "kube-system"), "admission": CLUSTER_LEASE}),
+        ([], {"workers": ("sluice-workers", None), **JOBS_AND_MACHINES}),
+        (["--scope", "cluster"], {"workers": ("sluice-workers", "kube-system"), **JOBS_AND_MACHINES}),
         (
             ["--class-name", "heavy", "--controllers", "workers"],
             {"workers": ("sluice-workers", None), "workers heavy": ("sluice-workers.heavy", None)},
         ),
         (
-            ["--class-name", "heavy", "--no-default-class", "--controllers", "*,-admission"],
+            ["--class-name", "heavy", "--no-default-class", "--controllers", "*,-admission,-machines"],
             {"workers heavy": ("sluice-workers.heavy", None)},
         ),
         (
             ["--cluster", "prod"],
-            {"workers": ("sluice-workers", None), "admission": CLUSTER_LEASE, "capacity": CLUSTER_LEASE},
+            {"workers": ("sluice-workers", None), **JOBS_AND_MACHINES, "capacity": CLUSTER_LEASE},
         ),
         (["--cluster", "prod", "--controllers", "capacity"], {"capacity": CLUSTER_LEASE}),
     ],

@@ -12,7 +12,7 @@ from tests.scenarios import running
 
 def test_every_registered_controller_has_its_room() -> None:
     made = registry.registrations(controllers.CONTROLLERS, running.NOTHING_OUTSIDE)
-    want = {"workers": "sluice-workers", "admission": "sluice", "capacity": "sluice"}
+    want = {"workers": "sluice-workers", "admission": "sluice", "machines": "sluice", "capacity": "sluice"}
     assert {name: each.lease for name, each in made.items()} == want
 
 
@@ -27,7 +27,9 @@ def test_each_class_of_worker_pools_has_a_run_of_its_own() -> None:
 
 
 def test_a_room_without_a_line_does_not_exist() -> None:
-    with pytest.raises(ValueError, match="simulation are no controllers: there are workers, admission, capacity"):
+    with pytest.raises(
+        ValueError, match="simulation are no controllers: there are workers, admission, machines, capacity"
+    ):
         registry.registrations(["simulation"], running.NOTHING_OUTSIDE)
 
 
