@@ -127,8 +127,7 @@ def lets_in(node: Node, shape: shapes.Shape) -> bool:
 
 
 def _is_settled(view: NodeView) -> bool:
-    marks = view.marks
-    return marks is None or (marks.patch is None and marks.wake_at is None and not marks.kept_for)
+    return view.marks is None or view.marks.is_settled
 
 
 def _is_in(view: NodeView, group: str) -> bool:
