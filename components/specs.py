@@ -74,7 +74,7 @@ def removal_seconds(drain_seconds: int) -> int:
 
 
 def namespace_labels(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """Return a namespace's labels: its scope, how much its pods may do, and what the config adds.
+    """Return a namespace's labels: its scope, what its pods may be and do, and what the config adds.
 
     Worker pods are copies of their users' own templates, so where they run, baseline is what can be demanded; the
     runtime's namespace is restricted where no workers run in it.
@@ -89,6 +89,7 @@ def namespace_labels(cluster: Cluster, namespace: str) -> dict[str, str]:
         f"{_POD_SECURITY}enforce": level,
         f"{_POD_SECURITY}enforce-version": f"v{cluster.kubernetes_version}",
         **(listed.labels if listed else {}),
+        **({keys.INJECT_RESOURCE: keys.INJECT_ENABLED} if listed and listed.guests else {}),
         **({keys.SCOPE: scope} if scope else {}),
     }
 

@@ -10,7 +10,7 @@ from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.resources.types import TaintEffect
 from components import userdata
-from components.config import queue_checks
+from components.config import machine_checks, queue_checks
 from components.config.base import Location, Problem, absent
 from components.config.known import known
 from components.config.node_pools import SERVICES
@@ -101,6 +101,7 @@ def references(cluster: Cluster) -> Iterator[Problem]:
     yield from _scopes(cluster)
     yield from queue_checks.queues(cluster)
     yield from _workers(cluster)
+    yield from machine_checks.machines(cluster)
     yield from _secret_namespaces(cluster)
     yield from _system_namespaces(cluster)
 

@@ -22,6 +22,8 @@ class Namespace(Section):
 
     existing: bool | None = None
     """Whether it is there already: it is labelled only. Default: true on an existing cluster, false on a new one."""
+    guests: bool = False
+    """Whether pods that ask for a machine get one: its pods with the labels of a machine group and type are guests."""
     labels: Labels = {}
     """More labels."""
 
@@ -55,7 +57,8 @@ class Objects(Section):
     worker_pools: Annotated[dict[DnsLabel, dict[DnsName, WorkerPoolSpec]], Field(max_length=1000)] = {}
     """Worker pools, by namespace and name."""
     machines: Annotated[dict[DnsLabel, MachineSpec], Field(max_length=64)] = {}
-    """Machine groups."""
+    """Machine groups: nodes, and the types of machine that hold room there. Guests are pods of namespaces with
+    guests: true."""
 
     def workload_namespaces(self) -> dict[str, str | None]:
         """Name every namespace for workloads, with its scope."""

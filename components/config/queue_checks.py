@@ -61,14 +61,14 @@ def _flavors(cluster: Cluster) -> Iterator[Problem]:
         if pool is not None and pool not in pools:
             message = known("must be a pool of this cluster", pools)
             yield Problem(path=(*here, keys.INSTANCE_POOL), value=pool, message=message)
-        given = _labels(cluster.node_pools[pool]) if pool in cluster.node_pools else {}
+        given = node_labels(cluster.node_pools[pool]) if pool in cluster.node_pools else {}
         for key, value in flavor.node_labels.items():
             if key in given and value != given[key]:
                 message = f'must be "{given[key]}", as nodes of pool {pool} have it: no node would have both'
                 yield Problem(path=(*here, key), value=value, message=message)
 
 
-def _labels(pool: NodePool) -> dict[str, str]:
+def node_labels(pool: NodePool) -> dict[str, str]:
     """Return the labels that each node of a pool has, whatever its zone and type."""
     tags = dict(tag.partition("=")[::2] for tag in pool.tags)
     return {

@@ -116,6 +116,13 @@ def test_namespaces_of_workloads_are_baseline_and_in_their_scope() -> None:
     assert specs.namespace_labels(config, "lab") == want
 
 
+@pytest.mark.accept("M2", part="the stack labels the namespaces whose pods may be guests, and no others")
+@pytest.mark.parametrize(("guests", "want"), [({"guests": True}, "enabled"), ({"guests": False}, None), ({}, None)])
+def test_namespaces_of_guests_say_so(guests: dict[str, bool], want: str | None) -> None:
+    config = accesses.config(namespaces={"lab": guests})
+    assert specs.namespace_labels(config, "lab").get("sluice.dev/inject-resource") == want
+
+
 @pytest.mark.parametrize(
     ("autoscaler", "namespaces", "want"),
     [
