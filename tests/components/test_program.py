@@ -146,9 +146,9 @@ def test_the_two_node_scalers_never_come_together() -> None:
     assert not upstream.of_type("sqs/queue:Queue")
     assert "bench.cluster-autoscaler" not in native.named("apps/v1:Deployment")
     env = {one["name"]: one.get("value") for one in _container(upstream)["env"]}
-    assert env["SLUICE_CONTROLLERS"] == "workers,admission"
+    assert env["SLUICE_CONTROLLERS"] == "workers,admission,machines"
     env = {one["name"]: one.get("value") for one in _container(native)["env"]}
-    assert env["SLUICE_CONTROLLERS"] == "workers,admission,capacity"
+    assert env["SLUICE_CONTROLLERS"] == "workers,admission,machines,capacity"
 
 
 def _container(world: monitor.World) -> dict[str, Any]:

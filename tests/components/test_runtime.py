@@ -139,7 +139,7 @@ CHART: list[tuple[str, dict[str, Any], Callable[[monitor.World], Any], Any]] = [
         "nodeScaler",
         {"nodeScaler": "cluster-autoscaler"},
         lambda w: variables(w)["SLUICE_CONTROLLERS"],
-        "workers,admission",
+        "workers,admission,machines",
     ),
     ("namespace", {"namespace": "ops"}, lambda w: w.one(":Deployment").inputs["metadata"]["namespace"], "ops"),
     ("replicas", {"replicas": 5}, lambda w: w.one(":Deployment").inputs["spec"]["replicas"], 5),
@@ -260,7 +260,8 @@ ELSEWHERE = {
     "ceilings.cores",
     "ceilings.launchesPerMinute",
     "expanders",
-    "queueAccess",  # test_deployment.py
+    "queueAccess",
+    "sleeperImage",  # test_deployment.py
     "deployers.users",  # test_admission_policies.py
     "deployers.groups",
 }
@@ -382,7 +383,9 @@ def test_a_namespace_that_the_stack_does_not_know_is_not_waited_for() -> None:
 def test_worker_pools_are_handled_in_the_namespace_by_a_role_or_everywhere_by_a_cluster_role(scope: str) -> None:
     chosen = config(scope=scope)
     world = run(chosen)
-    want = rbac.runtime_roles(("workers", "admission", "capacity"), scope=WorkerScope(scope), classes=[None])
+    want = rbac.runtime_roles(
+        ("workers", "admission", "machines", "capacity"), scope=WorkerScope(scope), classes=[None]
+    )
     assert world.one(":ClusterRole", "r").inputs["rules"] == list(want.cluster)
     assert world.one(":Role", "r.sluice-system/sluice").inputs["rules"] == list(want.own_namespace)
     assert world.one(":Role", "r.kube-system/sluice").inputs["rules"] == list(want.kube_system)
