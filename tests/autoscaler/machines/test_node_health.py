@@ -18,7 +18,7 @@ from tests.autoscaler.machines.node_builders import node
         (node(deleted=True), Trouble.DELETED),
         (node(ready=False, cordoned=True), Trouble.NOT_READY),
     ],
-    ids=str,
+    ids=lambda each: str(each) if isinstance(each, Trouble) else "",
 )
 def test_a_node_takes_guests_unless_something_is_wrong(seen: objects.Node | None, want: Trouble | None) -> None:
     assert node_health.trouble(seen) is want

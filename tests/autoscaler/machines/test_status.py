@@ -67,7 +67,7 @@ def pool(reports: Sequence[NodeReport] = (), **written: Any) -> Manifest:
         (node(ready=False), "maintenance", NodeCondition.MAINTENANCE, None, ""),
         (None, "maintenance", NodeCondition.MAINTENANCE, None, ""),
     ],
-    ids=str,
+    ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_a_nodes_condition_follows_its_mode_and_health(
     seen: objects.Node | None, mode: str, condition: NodeCondition, problem: Problem | None, message: str
