@@ -1,0 +1,83 @@
+"""Machine groups on real parts: a plane of the folder's own, our policies in force, and the runtime as a process."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from autoscaler.api import crds, keys, manifests, policies, resources
+from autoscaler.kube import kinds
+from tests.e2e import replicas, waiting
+from tests.e2e.machines import ground
+from tests.e2e.machines.ground import RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
+from tools.local import tokens
+from tools.local.components import USUAL, Component, Options
+from tools.local.plane import Plane
+
+COMPONENTS = USUAL - {Component.MOTO, Component.FLEET}
+FLAGS = ("--controllers", "machines")
+
+
+@pytest.fixture(scope="session")
+def machine_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A plane with our definitions and policies, and no nodes but those a test makes."""
+    with Plane.start(tmp_path_factory.mktemp("machines"), Options(components=COMPONENTS)) as plane:
+        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
+        served = [kinds.custom(kind).collection() for kind in resources.KINDS]
+        waiting.eventually(lambda: all(plane.api.request("GET", path).ok for path in served))
+        # The garbage collector looks for new kinds every half minute only: what they own would stay until then.
+        plane.restart(Component.CONTROLLER_MANAGER)
+        plane.kubectl("create", "namespace", RUNTIME_NAMESPACE)
+        plane.kubectl("create", "serviceaccount", RUNTIME_ACCOUNT, "-n", RUNTIME_NAMESPACE)
+        subject = f"--serviceaccount={RUNTIME_NAMESPACE}:{RUNTIME_ACCOUNT}"
+        plane.kubectl("create", "clusterrolebinding", "runtime", "--clusterrole=cluster-admin", subject)
+        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(policies.manifests(ground.RUNTIME)))
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def runtime_kubeconfig(machine_plane: Plane, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kubeconfig of the ServiceAccount that the policies take for the runtime."""
+    path = tmp_path_factory.mktemp("runtime") / "kubeconfig"
+    tokens.write_kubeconfig(machine_plane.api, path, namespace=RUNTIME_NAMESPACE, service_account=RUNTIME_ACCOUNT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def runtime(machine_plane: Plane, runtime_kubeconfig: Path) -> Iterator[replicas.Replica]:
+    """The runtime that the tests of a module share."""
+    with replicas.Replica(
+        runtime_kubeconfig,
+        RUNTIME_NAMESPACE,
+        ground.unique(),
+        *FLAGS,
+        program=replicas.RUNTIME,
+        environment=machine_plane.environment,
+    ) as replica:
+        yield replicas.ready(replica)
+        assert replica.process.poll() is None, replica.log.read_text()
+        assert not replica.entries("cycle_failed"), replica.entries("cycle_failed")
+        replica.send(signal.SIGTERM)  # it lets go of its Lease: the next module's need not wait for that to end
+        replica.wait()
+
+
+@pytest.fixture
+def alone(machine_plane: Plane) -> Iterator[Ground]:
+    """A namespace for guests, where nobody handles machines unless the test starts a replica."""
+    made = Ground(plane=machine_plane, group=ground.unique())
+    labels = {keys.INJECT_RESOURCE: keys.INJECT_ENABLED}
+    machine_plane.api.create("/api/v1/namespaces", {"metadata": {"name": made.group, "labels": labels}})
+    account = f"/api/v1/namespaces/{made.group}/serviceaccounts/default"
+    waiting.eventually(lambda: machine_plane.api.get(account))
+    try:
+        yield made
+    finally:
+        made.clear()
+
+
+@pytest.fixture
+def site(runtime: replicas.Replica, alone: Ground) -> Ground:
+    """A group that the module's runtime handles."""
+    del runtime
+    return alone

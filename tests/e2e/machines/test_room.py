@@ -1,0 +1,75 @@
+"""Room is held by sleepers and given to guests, on the real API server, scheduler and StatefulSet controller."""
+
+import pytest
+
+from autoscaler.api import keys
+from tests.e2e import waiting
+from tests.e2e.machines import ground
+from tests.e2e.machines.ground import Ground, gates_of, machine_type, node_of
+
+
+@pytest.mark.accept("M10", part="the sleeper that goes is the one where the guest fits, on real parts")
+@pytest.mark.accept("M14", part="a waiting guest whose room a sleeper of its type holds ends up bound, on real parts")
+def test_a_guest_takes_the_room_of_a_sleeper_and_gives_it_back(site: Ground) -> None:
+    node = site.add_node(cpu="2")
+    site.add_machine(machine_type(cpu="2"))
+    site.wait_for_rooms(n1=1)
+    site.wait_for_usage(maximum=1, reserved=1, used=0, waiting=0)
+
+    site.add_guest("guest")
+    assert site.wait_for_place("guest") == node
+    site.wait_for_usage(maximum=1, reserved=0, used=1, waiting=0)
+    (sleeper,) = site.sleepers()
+    assert (gates_of(sleeper), node_of(sleeper)) == ({keys.MACHINE_GATE}, None)
+
+    site.delete_guest("guest")
+    site.wait_for_rooms(n1=1)
+    site.wait_for_usage(reserved=1, used=0)
+
+
+@pytest.mark.accept("M14", part="guests beyond maximum wait behind their gate and are told, on real parts")
+def test_a_guest_too_many_waits_behind_its_gate_and_is_told(site: Ground) -> None:
+    site.add_node(cpu="8")
+    site.add_machine(machine_type(cpu="2", available=1))
+    site.wait_for_rooms(n1=1)
+    site.add_guest("first")
+    site.wait_for_place("first")
+    site.add_guest("second")
+    site.wait_for_usage(reserved=0, used=1, waiting=1)
+    site.wait_for_told("second", "AllMachinesUsed")
+    assert gates_of(site.guest("second")) == {keys.MACHINE_GATE}
+    site.delete_guest("first")
+    site.wait_for_place("second")
+
+
+@pytest.mark.accept("M13", part="a changed type replaces its sleepers, on real parts")
+def test_sleepers_get_the_size_that_their_type_has_now(site: Ground) -> None:
+    site.add_node(cpu="4")
+    site.add_machine(machine_type(cpu="1", available=2))
+    site.wait_for_rooms(n1=2)
+    site.change_machine(machineTypes=[machine_type(cpu="2", available=2)])
+
+    def resized() -> bool:
+        sizes = [each["spec"]["containers"][0]["resources"]["requests"]["cpu"] for each in site.sleepers()]
+        assert sizes == ["2", "2"]
+        return True
+
+    waiting.eventually(resized, within_seconds=30)
+    site.wait_for_rooms(n1=2)
+
+
+@pytest.mark.accept("M12", part="a Machine that is deleted takes all its marks along, and guests run on, on real parts")
+def test_a_deleted_machine_leaves_running_guests_and_nothing_else(site: Ground) -> None:
+    first, second = site.add_node(cpu="2"), site.add_node(cpu="2")
+    site.add_machine(machine_type(cpu="2", available=2), nodes=[ground.entry(first, taint=True), ground.entry(second)])
+    site.wait_for_rooms(n1=1, n2=1)
+    assert site.marks(first)["taint " + keys.NODE_POOL] == keys.NODE_POOL_READY
+    site.add_guest("guest")
+    home = site.wait_for_place("guest")
+
+    site.api.delete(f"{ground.MACHINES}/{site.group}")
+    other = second if home == first else first
+    waiting.eventually(lambda: not site.marks(other), within_seconds=30)
+    assert site.guest("guest")["status"]["phase"] == "Running"
+    site.delete_guest("guest")
+    waiting.eventually(lambda: not site.left_over(), within_seconds=30)
