@@ -40,7 +40,8 @@ def test_policies_prints_each_with_its_binding(capsys: pytest.CaptureFixture[str
     assert plain[1::2] == [f"{kind}Binding" for kind in plain[::2]]
     command.main(["policies", "--runtime-account", "sluice-system/sluice"])
     made = documents(capsys.readouterr().out)
-    assert len(made) == len(plain) + 14
+    runtime = policies.Runtime(namespace="sluice-system", service_account="sluice")
+    assert len(made) == len(plain) + 2 * len(policies.about_runtime(runtime))
     assert "system:serviceaccount:sluice-system:sluice" in str(made[len(plain) :])
 
 

@@ -35,8 +35,6 @@ def _injected(request: Request) -> Manifest:
     labels = guests.labels_of(pod)
     group, machine_type = (labels[key] for key in guests.ASKING)
     pod = {**pod, "metadata": {**pod["metadata"], "labels": {**labels, keys.POD_ROLE: keys.ROLE_GUEST}}}
-    if pod["spec"].get("nodeName"):
-        return pod
     pod = {**pod, "spec": _gated(pod["spec"])}
     machine = machine_catalogue.find((request.param or {}).get("data") or {}, group, machine_type)
     index = guests.container_index(pod)
@@ -51,8 +49,9 @@ def _injected(request: Request) -> Manifest:
 
 
 def _gated(spec: Manifest) -> Manifest:
+    """Add the gate; with a node, the API server would refuse it in words that do not help."""
     gates = spec.get("schedulingGates") or []
-    return spec if _GATE in gates else {**spec, "schedulingGates": [*gates, _GATE]}
+    return spec if spec.get("nodeName") or _GATE in gates else {**spec, "schedulingGates": [*gates, _GATE]}
 
 
 def _equipped(container: Manifest, machine: MachineResources) -> Manifest:

@@ -64,7 +64,7 @@ VARIABLES: Final = {
     "prefix": "variables.group + '.' + variables.type + '.'",
     "data": "params.?data.orValue({})",
     "index": guests.CONTAINER_INDEX,
-    "takes": f"{_has_fact(machine_catalogue.CPU)} && variables.index >= 0 && {guests.NODE_NAME} == ''",
+    "takes": f"{_has_fact(machine_catalogue.CPU)} && variables.index >= 0",
     "path": "'/spec/containers/' + string(variables.index) + '/resources'",
     "container": "object.spec.containers[variables.index]",
     "amounts": f"{_has_fact(machine_catalogue.GPU)} ? {{{_ALWAYS}, {_GPUS}}} : {{{_ALWAYS}}}",
@@ -98,11 +98,11 @@ _GATE: Final = (
 def _amounts(part: str) -> str:
     """Write the patches of a container's requests or limits."""
     path, present = f"variables.path + '/{part}'", f"variables.container.?resources.?{part}"
-    has_other_gpus = f"{present}[?'{keys.GPU_RESOURCE}'].hasValue() && !{_has_fact(machine_catalogue.GPU)}"
+    has_gpus = f"{present}[?'{keys.GPU_RESOURCE}'].hasValue()"
     remove = f"JSONPatch{{op: 'remove', path: {path} + '/{_pointed(keys.GPU_RESOURCE)}'}}"
     amount = _add(f"{path} + '/' + k", "v")
     return (
-        f"{_ensure(f'{present}.hasValue()', path, '{}')} + ({has_other_gpus} ? [{remove}] : [])"
+        f"{_ensure(f'{present}.hasValue()', path, '{}')} + ({has_gpus} ? [{remove}] : [])"
         f" + variables.amounts.transformList(k, v, {amount})"
     )
 

@@ -1,8 +1,10 @@
 """The Python twins about machines say what the API server says, for pods of many kinds."""
 
 import dataclasses
+import itertools
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,19 +21,22 @@ DEFAULTED = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 POLICIES = policies.for_runtime(ground.RUNTIME_IDENTITY)
 
 
-TYPES = st.sampled_from([*(each["name"] for each in machines.TYPES), "unknown", "medium.cpu", ""])
-LABELS = st.fixed_dictionaries(
-    {},
-    optional={
-        keys.MACHINE_GROUP: st.sampled_from(["general", "general", "spare", "unknown", "general.medium", ""]),
-        keys.MACHINE_TYPE: TYPES,
-        keys.POD_ROLE: st.sampled_from(["guest", "reservation", "other"]),
-        keys.INJECTING_CONTAINER: st.sampled_from(["main", "second", "unknown", ""]),
+VALUES = {
+    keys.MACHINE_GROUP: ["general", "spare", "unknown", "general.medium", ""],
+    keys.MACHINE_TYPE: [*(str(each["name"]) for each in machines.TYPES), "unknown", "medium.cpu", ""],
+    keys.POD_ROLE: ["guest", "reservation", "other"],
+    keys.INJECTING_CONTAINER: ["main", "second", "unknown", ""],
+}
+LABELS = st.fixed_dictionaries({}, optional={key: st.sampled_from(values) for key, values in VALUES.items()})
+GUEST_LABELS = st.fixed_dictionaries(
+    {
+        keys.MACHINE_GROUP: st.just("general"),
+        keys.MACHINE_TYPE: st.sampled_from([each["name"] for each in machines.TYPES]),
     },
-)
-ASKING = st.fixed_dictionaries(
-    {keys.MACHINE_GROUP: st.sampled_from(machines.GROUPS), keys.MACHINE_TYPE: TYPES},
-    optional={keys.INJECTING_CONTAINER: st.sampled_from(["main", "second"]), keys.POD_ROLE: st.just("guest")},
+    optional={
+        keys.INJECTING_CONTAINER: st.sampled_from(["main", "second"]),
+        keys.POD_ROLE: st.sampled_from(["guest", "other"]),
+    },
 )
 AMOUNTS = st.fixed_dictionaries(
     {},
@@ -59,6 +64,8 @@ EXPRESSIONS = st.sampled_from(
         {"key": keys.ZONE, "operator": "In", "values": ["a", "b"]},
         {"key": keys.NODE_POOL, "operator": "Exists"},
         {"key": keys.NODE_POOL, "operator": "In", "values": ["ready", "b"]},
+        {"key": keys.NODE_POOL, "operator": "NotIn", "values": ["ready"]},
+        {"key": keys.ZONE, "operator": "In", "values": ["ready"]},
         *machine_pods.node_requirements("general", "medium", None),
     ]
 )
@@ -79,11 +86,17 @@ AFFINITIES = st.fixed_dictionaries(
         )
     },
 )
+OUR_TAINTS = [keys.machine_label("medium"), keys.machine_label("child"), keys.machine_label("odd"), keys.NODE_POOL]
+EFFECTS = st.sampled_from([{}, {"effect": "NoSchedule"}, {"effect": "NoExecute"}])
 TOLERATIONS = st.builds(
-    lambda wanted, left_out: {name: value for name, value in wanted.items() if name not in left_out},
-    st.sampled_from(machine_pods.tolerations("general", "medium", "odd")),
-    st.sets(st.sampled_from(["effect", "operator"])),
-) | st.sampled_from([{"operator": "Exists"}, {"key": keys.NODE_POOL, "operator": "Exists", "effect": "NoExecute"}])
+    lambda key, value, operator, effect: {"key": key, "value": value, **operator, **effect},
+    st.sampled_from(OUR_TAINTS),
+    st.sampled_from(["general", "ready", "other"]),
+    st.sampled_from([{}, {"operator": "Equal"}]),
+    EFFECTS,
+) | st.builds(
+    lambda key, effect: {"operator": "Exists", **key, **effect}, st.sampled_from([{}, {"key": keys.NODE_POOL}]), EFFECTS
+)
 SPECS = st.fixed_dictionaries(
     {"containers": CONTAINERS},
     optional={
@@ -98,7 +111,13 @@ SPECS = st.fixed_dictionaries(
 
 
 @REAL
-@given(namespace=st.sampled_from([GUESTS, GUESTS, GUESTS, *NAMESPACES]), labels=LABELS | ASKING, spec=SPECS)
+@given(labels=GUEST_LABELS, spec=SPECS)
+def test_guests_are_changed_alike(machine_ground: MachineGround, labels: dict[str, str], spec: Manifest) -> None:
+    _compare(machine_ground, GUESTS, labels, spec)
+
+
+@REAL
+@given(namespace=st.sampled_from([GUESTS, *NAMESPACES]), labels=LABELS, spec=SPECS)
 def test_pods_are_changed_refused_and_warned_alike(
     machine_ground: MachineGround, namespace: str, labels: dict[str, str], spec: Manifest
 ) -> None:
@@ -106,11 +125,43 @@ def test_pods_are_changed_refused_and_warned_alike(
 
 
 @REAL
-@given(namespace=st.sampled_from([GUESTS, ELSEWHERE]), labels=LABELS | ASKING, containers=CONTAINERS)
+@given(namespace=st.sampled_from([GUESTS, ELSEWHERE]), labels=LABELS | GUEST_LABELS, containers=CONTAINERS)
 def test_pods_that_name_their_node_are_treated_alike(
     machine_ground: MachineGround, namespace: str, labels: dict[str, str], containers: list[Manifest]
 ) -> None:
     _compare(machine_ground, namespace, labels, {"containers": containers, "nodeName": "node"})
+
+
+@pytest.mark.parametrize("is_asked", [True, False], ids=["group and type", "role and container"])
+def test_every_combination_of_labels_is_judged_alike(machine_ground: MachineGround, *, is_asked: bool) -> None:
+    varied = guests.ASKING if is_asked else (keys.POD_ROLE, keys.INJECTING_CONTAINER)
+    for values in itertools.product(*([None, *VALUES[key]] for key in varied)):
+        chosen = {keys.MACHINE_GROUP: "general", keys.MACHINE_TYPE: "medium", **dict(zip(varied, values, strict=True))}
+        labels = {key: value for key, value in chosen.items() if value is not None}
+        _compare(machine_ground, GUESTS, labels, {"containers": [container("main", None)]})
+
+
+def test_every_toleration_is_judged_alike(machine_ground: MachineGround) -> None:
+    labels = {keys.MACHINE_GROUP: "general", keys.MACHINE_TYPE: "child"}
+    for key, value, operator, effect in itertools.product(
+        OUR_TAINTS, ("general", "ready"), (None, "Equal", "Exists"), (None, "NoSchedule", "NoExecute")
+    ):
+        given_value = None if operator == "Exists" else value
+        fields = {"key": key, "value": given_value, "operator": operator, "effect": effect}
+        toleration = {name: each for name, each in fields.items() if each is not None}
+        spec = {"containers": [container("main", None)], "tolerations": [toleration]}
+        _compare(machine_ground, GUESTS, labels, spec)
+
+
+def test_every_requirement_of_nodes_is_judged_alike(machine_ground: MachineGround) -> None:
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": PREFERRED}
+    for key, operator, values in itertools.product(
+        (keys.NODE_POOL, keys.ZONE), ("In", "NotIn"), (["ready"], ["ready", "b"], ["b"])
+    ):
+        terms = [{"matchExpressions": [{"key": key, "operator": operator, "values": values}]}]
+        for node_affinity in ({REQUIRED: {"nodeSelectorTerms": terms}}, preferred):
+            spec = {"containers": [container("main", None)], "affinity": {"nodeAffinity": node_affinity}}
+            _compare(machine_ground, GUESTS, {keys.MACHINE_GROUP: "spare", keys.MACHINE_TYPE: "family"}, spec)
 
 
 def _compare(machine_ground: MachineGround, namespace: str, labels: dict[str, str], spec: Manifest) -> None:
