@@ -72,9 +72,9 @@ def _tolerating(spec: Manifest, tolerations: list[Manifest]) -> Manifest:
 
 
 def _covers(toleration: Manifest, wanted: Manifest) -> bool:
-    is_equal = (toleration.get("operator") or "Equal") == "Equal"
+    """Tell whether a toleration does what is wanted; one with a value compares it, whether it says so or not."""
     is_same = all(toleration.get(name, "") == wanted[name] for name in ("key", "value"))
-    return is_equal and is_same and (toleration.get("effect") or _EFFECT) == _EFFECT
+    return is_same and (toleration.get("effect") or _EFFECT) == _EFFECT
 
 
 def _requiring(spec: Manifest, requirements: list[Manifest]) -> Manifest:

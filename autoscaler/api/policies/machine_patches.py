@@ -113,8 +113,7 @@ _RESOURCES: Final = (
 )
 
 _TOLERATED: Final = (
-    "object.spec.?tolerations.orValue([]).exists(p, p.?operator.orValue('Equal') in ['Equal', '']"
-    " && p.?key.orValue('') == t.key && p.?value.orValue('') == t.value"
+    "object.spec.?tolerations.orValue([]).exists(p, p.?key.orValue('') == t.key && p.?value.orValue('') == t.value"
     f" && p.?effect.orValue('') in ['{_EFFECT}', ''])"
 )
 _TOLERATIONS_PATH: Final = _quoted("/spec/tolerations")
