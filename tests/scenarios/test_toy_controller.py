@@ -67,13 +67,13 @@ def probe(directory: Path) -> dict[str, Any]:
 @pytest.mark.simulated
 def test_one_file_and_one_line_make_a_controller(tmp_path: Path) -> None:
     answer = probe(tmp_path)
-    assert answer["known"] == ["toy", "workers", "admission", "capacity"]
+    assert answer["known"] == ["toy", "workers", "admission", "machines", "capacity"]
     # It runs, under the cluster's Lease, and nobody else's room was opened for it.
     assert answer["runtime"] == ["default/toy", "kube-system/sluice"]
     assert answer["imported"] == ["toy"]
     # It runs in the simulation, beside the others.
-    want = ["kube-system/sluice", "kube-system/sluice-workers", "sluice-system/toy"]
-    assert answer["simulation"] == want
+    others = ["kube-system/sluice", "kube-system/sluice-workers", "sluice-system/sluice-machines"]
+    assert answer["simulation"] == [*others, "sluice-system/toy"]
     # The stack starts it, and grants what it needs.
-    assert answer["stack"]["started"] == "toy,workers,admission,capacity"
+    assert answer["stack"]["started"] == "toy,workers,admission,machines,capacity"
     assert RIGHT in answer["stack"]["cluster"]

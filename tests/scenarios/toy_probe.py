@@ -22,7 +22,7 @@ from tests.components import configs, places
 from tests.scenarios import running
 
 Ground = AbstractAsyncContextManager[SimulatedCluster]
-ROOMS = ("workers", "admission", "capacity", "toy")
+ROOMS = ("workers", "admission", "machines", "capacity", "toy")
 
 
 def main() -> None:

@@ -29,12 +29,14 @@ STACK, KEY = "one", "native"
 HOME, ACCOUNT = "sluice-system", "sluice"
 TEAM = "team"
 POOL, ONCE = "workers", "once"
+GROUP, TYPE = "desk", "small"
 PATIENCE_SECONDS = 90.0
 ROLE = "arn:aws:iam::210987654321:role/sluice"
 QUEUE = f"https://sqs.{stacks.REGION}.amazonaws.com/{stacks.ACCOUNT}/jobs"
 CUSTOM = f"/apis/{version.GROUP_VERSION}"
 WORKER_POOLS = f"{CUSTOM}/namespaces/{TEAM}/workerpools"
 PODS = f"/api/v1/namespaces/{TEAM}/pods"
+MACHINE = f"{CUSTOM}/machines/{GROUP}"
 JOBS = f"/apis/batch/v1/namespaces/{TEAM}/jobs"
 RAY_CLUSTERS = f"{rays.API}/namespaces/{TEAM}/rayclusters"
 OK = 200
@@ -43,6 +45,9 @@ Object = dict[str, Any]
 UNSEEN = {
     rights.Right("", version.GROUP, "instances", "get", ""),
     rights.Right("", version.GROUP, "workloads", "get", ""),
+    rights.Right("", version.GROUP, "machinenodepools", "get", ""),
+    rights.Right(HOME, "apps", "statefulsets", "get", ""),
+    rights.Right(HOME, "", "services", "get", ""),
     # What a create finds there already, which the watch has not told yet:
     # tests/autoscaler/kube/test_writer.py::test_a_create_whose_answer_was_lost_is_not_done_twice
 }
@@ -74,7 +79,7 @@ def cluster() -> Object:
                 "ephemeral": True,
             },
         },
-        namespaces={TEAM: {"existing": False}},
+        namespaces={TEAM: {"existing": False, "guests": True}},
         scopes={TEAM: {"namespaces": [TEAM], "pools": [{"name": POOL, "priority": 2}, {"name": ONCE, "priority": 1}]}},
         providerAccounts={
             "other": {**account, "roleArn": ROLE},
@@ -92,6 +97,18 @@ def cluster() -> Object:
             }
         },
         localQueues={TEAM: {"door": {"clusterQueue": TEAM}}},
+        machines={
+            GROUP: {
+                "nodePool": [
+                    {
+                        "nodeSelector": {keys.INSTANCE_POOL: "services"},
+                        "mode": "ready",
+                        "machineType": [{"name": TYPE}],
+                    }
+                ],
+                "machineTypes": [_machine_type(TYPE)],
+            }
+        },
         workerPools={TEAM: {"jobs": {**spec, "workerSpec": {"idleTimeoutMinutes": 3, **source}}}},
         autoscaler={
             "scope": "cluster",
@@ -107,6 +124,10 @@ def cluster() -> Object:
 
 def _quota(resource: str, amount: str) -> Object:
     return {"name": resource, "nominalQuota": amount}
+
+
+def _machine_type(name: str, available: int = 2) -> Object:
+    return {"name": name, "spec": {"cpu": "50m", "memory": "32Mi"}, "available": available}
 
 
 class Story:
@@ -244,6 +265,35 @@ class Story:
         admissions = [each.get("status", {}).get("admission") or {} for each in self.workloads()]
         return [pods["count"] for each in admissions for pods in each.get("podSetAssignments", ())]
 
+    def host(self) -> None:
+        """A guest takes the room that a sleeper held; then the group changes, and somebody meddles with what it has."""
+        self.until(lambda: self.machines(TYPE) == ("reserved", "reserved"))
+        container = {"name": "main", "image": "app:1"}
+        labels = {keys.MACHINE_GROUP: GROUP, keys.MACHINE_TYPE: TYPE}
+        self.api.create(PODS, {"metadata": {"name": "guest", "labels": labels}, "spec": {"containers": [container]}})
+        self.until(lambda: self.machines(TYPE) == ("used", "reserved"))
+        self.offer(_machine_type(TYPE, 3), _machine_type("other"))
+        self.until(lambda: self.machines(TYPE) == ("used", "reserved", "reserved"))
+        service = f"/api/v1/namespaces/{HOME}/services/other-{GROUP}"
+        self.until(lambda: self.api.request("GET", service).status == OK)
+        selector = self.api.get(service)["spec"]["selector"]
+        self.api.merge(service, {"spec": {"selector": {"somebody": "else"}}})
+        self.until(lambda: self.api.get(service)["spec"]["selector"] == selector)
+        self.offer(_machine_type(TYPE))
+        self.until(lambda: self.api.request("GET", service).status == 404)
+        self.api.delete(f"{PODS}/guest")
+        self.until(lambda: self.machines(TYPE) == ("reserved", "reserved"))
+
+    def offer(self, *types: Object) -> None:
+        """Change which machines there are."""
+        self.api.merge(MACHINE, {"spec": {"machineTypes": [*types]}})
+
+    def machines(self, name: str) -> tuple[str, ...]:
+        """Return what is made of each machine of a type that is there."""
+        usage = self.api.get(MACHINE).get("status", {}).get("availableMachines", ())
+        found = {each["name"]: each["usage"] for each in usage}.get(name, {})
+        return (*("used",) * found.get("used", 0), *("reserved",) * found.get("reserved", 0))
+
     def shrink(self) -> None:
         """The pool is deleted, its workers go, and the instances that are idle go too."""
         self.api.delete(f"{WORKER_POOLS}/http")
@@ -334,6 +384,7 @@ def test_the_runtime_has_every_right_that_it_uses_and_no_other(plane: Plane, sto
     story.interrupt()
     story.reserve()
     story.queue()
+    story.host()
     story.shrink()
     story.stumble()
     story.leave()
