@@ -43,6 +43,7 @@ def stored(machine_ground: MachineGround) -> Iterator[str]:
 
 @pytest.mark.accept("M2")
 @pytest.mark.accept("M5", part="guests")
+@pytest.mark.accept("R6", part="guests")
 def test_a_guest_gets_its_machines_resources_and_what_takes_it_there(machine_ground: MachineGround) -> None:
     got = machine_ground.ground.try_pod(GUESTS, guest("g", machine_type="product")).required()
     amounts = {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"}
