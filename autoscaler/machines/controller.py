@@ -120,7 +120,7 @@ class Controller:
         """Write what nodes should carry of ours."""
         for view in changed:
             node = self._tables.nodes.get(objects.Key("", view.name))
-            if view.marks is None or node is None:
+            if view.marks is None or node is None or view.held_by in self._known.unreadable:
                 continue
             if view.marks.wake_at is not None:
                 self._nodes.note(view.name, at=self._monotonic(view.marks.wake_at))
@@ -131,7 +131,9 @@ class Controller:
     # Groups
 
     def _step(self, group: str, now: float) -> list[Write]:
-        """Decide about one group; one that makes no sense to us keeps nobody else waiting."""
+        """Decide about one group; one that makes no sense to us keeps nobody else waiting, and what it has."""
+        if group in self._known.unreadable:
+            return []
         try:
             return [*self._made(group), *self._decided(group, now)]
         except Exception:

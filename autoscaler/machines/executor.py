@@ -2,6 +2,7 @@
 
 Each object and step has one moment at which a refused write is tried again. Where several in a row of one sort are
 refused and none succeeds, the rest of that sort is left for later: what is refused to all need not be asked for by all.
+What has to be written again and again, since somebody else undoes it each time, is written less and less often too.
 """
 
 import asyncio
@@ -13,8 +14,9 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import backoff, control
+from autoscaler.api.manifests import Manifest
 from autoscaler.kube import port, writer
-from autoscaler.machines.writes import On, Verb, Write
+from autoscaler.machines.writes import On, Step, Verb, Write
 
 log = structlog.get_logger()
 AT_ONCE: Final = 32
@@ -23,6 +25,10 @@ REFUSED_MAX: Final = 5
 """So many refusals in a row of one sort, and no success, end it for now."""
 _BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=60.0, factor=3.0)
 _SORT_BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=5.0)
+_UNDONE_BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=60.0)
+_LASTING: Final = frozenset({Step.MARK, Step.MAKE})
+"""What stays as it was written, if nobody undoes it."""
+REMEMBERED_MAX: Final = 20_000
 
 
 @dataclass(slots=True)
@@ -43,6 +49,9 @@ class Executor:
         self._targets = targets
         self._places = backoff.Retries(context.clock, _BACKOFF)
         self._sorts = backoff.Retries(context.clock, _SORT_BACKOFF)
+        self._undone = backoff.Retries(context.clock, _UNDONE_BACKOFF)
+        self._last: dict[str, Manifest] = {}
+        """What was last written for good to each object."""
         self._fenced: writer.FencedError | None = None
 
     async def carry_out(self, writes: Iterable[Write]) -> Outcomes:
@@ -60,10 +69,11 @@ class Executor:
 
     def due_at(self, write: Write) -> float | None:
         """Return when a write may be tried again, on the monotonic clock; None: now."""
-        place, sort = _place(write), _sort(write)
-        times = [retries.next_at(name) for retries, name in ((self._places, place), (self._sorts, sort))]
-        held = [self._places.holds(place), self._sorts.holds(sort)]
-        return max((at for at, is_held in zip(times, held, strict=True) if at is not None and is_held), default=None)
+        asked = [(self._places, _place(write)), (self._sorts, _sort(write))]
+        if self._is_repeated(write):
+            asked.append((self._undone, _lasting(write)))
+        times = [retries.next_at(name) for retries, name in asked if retries.holds(name)]
+        return max((at for at in times if at is not None), default=None)
 
     async def _all(self, sort: str, group: Sequence[Write], outcomes: Outcomes) -> None:
         left, in_a_row = iter(group), 0
@@ -92,7 +102,20 @@ class Executor:
             return False
         outcomes.done.append(write)
         self._places.note(_place(write), is_done=True)
+        self._remember(write)
         return True
+
+    def _is_repeated(self, write: Write) -> bool:
+        return write.step in _LASTING and self._last.get(_lasting(write)) == write.body
+
+    def _remember(self, write: Write) -> None:
+        if write.step in _LASTING:
+            place = _lasting(write)
+            self._undone.note(place, is_done=not self._is_repeated(write))
+            self._last.pop(place, None)
+            self._last[place] = write.body
+            if len(self._last) > REMEMBERED_MAX:
+                del self._last[next(iter(self._last))]
 
     async def _send(self, write: Write) -> None:
         target, writes = self._targets[write.on], self._context.writer
@@ -114,4 +137,9 @@ def _sort(write: Write) -> str:
 
 
 def _place(write: Write) -> str:
+    return f"{_lasting(write)} {write.uid}"
+
+
+def _lasting(write: Write) -> str:
+    """Name what is written to, whichever object of that name it is."""
     return f"{_sort(write)} {write.key.namespace}/{write.key.name}"

@@ -127,6 +127,11 @@ class Known:
         """Tell whether something changed that was not looked at yet."""
         return bool(self.groups or self.nodes or self.are_machines_new)
 
+    @property
+    def unreadable(self) -> frozenset[str]:
+        """Return the groups whose Machine is there and makes no sense to us: nothing of theirs is changed."""
+        return frozenset(key.name for key in self._tables.machines.unreadable)
+
     def take_groups(self) -> list[str]:
         """Return the groups that changed, and begin anew."""
         taken = list(self.groups)

@@ -53,8 +53,8 @@ def without_gate(pod: objects.Pod) -> list[dict[str, str]] | None:
 def _terms(pod: objects.Pod) -> list[dict[str, Any]]:
     affinity = pod.shape.affinity.node_affinity if pod.shape.affinity else None
     terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
-    written: list[dict[str, Any]] = msgspec.to_builtins(terms)
-    return list(written)
+    written: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(terms))
+    return written
 
 
 def _named(node: str) -> Manifest:

@@ -4,7 +4,7 @@ A message names nothing that changes from moment to moment, or each step would t
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.machines.counts import Count
@@ -57,6 +57,8 @@ class _Facts:
     """By type: the guests that the scheduler refuses."""
     held: Mapping[str, set[str]]
     """By node: the types whose sleepers hold room there."""
+    known: dict[object, tuple[Reason, str]] = field(default_factory=dict)
+    """What was found for one guest and holds for all that are alike, as there may be thousands."""
 
 
 def _why(guest: Guest, count: Count, facts: _Facts) -> tuple[Reason, str]:
@@ -65,11 +67,16 @@ def _why(guest: Guest, count: Count, facts: _Facts) -> tuple[Reason, str]:
     if guest.phase is Phase.OPEN:
         return _why_refused(guest)
     if guest.uid in facts.placing.full:
-        return _why_full(guest, count, facts.refused.get(guest.type, []))
+        if guest.type not in facts.known:
+            facts.known[guest.type] = _why_full(guest, count, facts.refused.get(guest.type, []))
+        return facts.known[guest.type]
     if guest.uid in facts.placing.spots:
         text = "other guests of machine types that share nodes with its own are placed first, one at a time"
         return Reason.IN_LINE, text
-    return _why_no_room(guest, facts)
+    alike = (guest.type, id(guest.requests), guest.barred, guest.tried)
+    if alike not in facts.known:
+        facts.known[alike] = _why_no_room(guest, facts)
+    return facts.known[alike]
 
 
 def _why_served(guest: Guest) -> tuple[Reason, str]:

@@ -97,6 +97,14 @@ def test_where_sleepers_hold_the_whole_maximum_one_goes_first(there: tuple[Sleep
     assert done(types=TWO, nodes=nodes, guests=(here,), sleepers=there) == want
 
 
+def test_a_sleeper_goes_also_where_a_guest_that_fails_keeps_its_machine() -> None:
+    """A guest that fails is not used, so the sleeper is none too many; yet no more may be open."""
+    failing = bound("failing", at="b", is_failing=True)
+    nodes = (node("a"), node("b", cpu=2000, used=2000))
+
+    assert done(types=TWO, nodes=nodes, guests=(failing, guest()), sleepers=(sleeper(at="b"),)) == ["delete small-0"]
+
+
 def test_a_terminating_sleeper_counts_until_it_is_gone() -> None:
     assert done(nodes=(node(),), guests=(guest(),), sleepers=(sleeper(at="b", is_terminating=True),)) == []
 
