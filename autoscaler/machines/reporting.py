@@ -8,7 +8,7 @@ from autoscaler.api import names, resources
 from autoscaler.control import pacing
 from autoscaler.kube import kinds
 from autoscaler.kube.objects import Key
-from autoscaler.machines import event_messages, executor, node_reports, status, writes
+from autoscaler.machines import event_messages, executor, measuring, node_reports, status, writes
 from autoscaler.machines.event_messages import Told
 from autoscaler.machines.known import Machine, Tables
 from autoscaler.machines.model import Usage
@@ -32,6 +32,7 @@ class Reporting:
         self._pacer: pacing.Pacer[str] = pacing.Pacer(context.clock, WRITE_SECONDS)
         self._usage: dict[str, Mapping[str, Usage]] = {}
         self._obstacles: dict[str, tuple[Said, ...]] = {}
+        context.measure(lambda: measuring.of(self._usage))
 
     def note(self, group: str, usage: Mapping[str, Usage], obstacles: Sequence[Said]) -> None:
         """Take over how a group stands."""
