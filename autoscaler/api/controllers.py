@@ -91,7 +91,7 @@ _ADMISSION: Final = (
 
 _MACHINES: Final = (
     *permissions.watching(Where.CLUSTER, Machine, MachineNodePool),
-    permissions.writing(Where.CLUSTER, "create patch", MachineNodePool),
+    permissions.writing(Where.CLUSTER, "create get patch", MachineNodePool),
     permissions.rule(permissions.CORE, "pods", "delete list patch watch", Where.CLUSTER),  # the gate; sleepers go
     permissions.rule(permissions.CORE, "nodes", "list patch watch", Where.CLUSTER),  # the annotation, labels, taints
     permissions.rule("apps", "statefulsets", "create delete get list patch watch", Where.OWN_NAMESPACE),
