@@ -165,6 +165,7 @@ def test_a_node_that_takes_guests_again_is_opened_in_one_patch() -> None:
     assert stood.step(claim()) is Change.OPEN
     assert stood.labels == {MEDIUM: GROUP, **READY}
     closed = Stood(**OPEN_NODE, taints=[CLOSED])
+    assert not closed.look(claim()).is_marked
     assert closed.step(claim(), needed=MEDIUM_GUEST) is Change.OPEN
     assert closed.taints == []
 
@@ -256,3 +257,22 @@ def test_a_closed_node_without_annotation_is_told_whose_it_still_is() -> None:
     stood = Stood(labels={MEDIUM: GROUP, **READY})
     stood.step(None)
     assert stood.annotations == OURS
+
+
+@pytest.mark.accept("M9", part="hostLimit")
+def test_a_node_where_no_type_may_live_is_not_marked_as_ready() -> None:
+    stood = Stood(labels=THEIRS)
+    assert stood.step(claim(), types=()) is Change.AMEND
+    assert (stood.labels, stood.annotations) == ({}, OURS)
+
+
+def test_a_label_that_no_guest_can_name_is_kept_for_none() -> None:
+    labels = {MEDIUM: GROUP, keys.NODE_POOL: "no"}
+    stood = Stood(labels=labels, annotations=OURS, taints=[CLOSED])
+    assert stood.step(MAINTENANCE, needed=MEDIUM_GUEST) is Change.STRIP
+    assert stood.labels == {MEDIUM: GROUP}
+
+
+def test_a_node_that_is_closed_already_stays_so_as_it_is() -> None:
+    stood = Stood(**OPEN_NODE, taints=[taint(keys.MACHINE_CLOSED, "by-hand", ago=60)])
+    assert stood.look(MAINTENANCE, needed=MEDIUM_GUEST).patch is None

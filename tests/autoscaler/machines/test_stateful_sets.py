@@ -183,6 +183,12 @@ def test_what_people_changed_is_undone_by_one_patch(changed: dict[str, Any]) -> 
     assert stateful_sets.difference(wanted(), again) is None
 
 
+def test_settings_of_a_rolling_update_go_with_it() -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+    patch = stateful_sets.difference(wanted(), stored(spec={"updateStrategy": rolling}))
+    assert patch == Patch(changes={"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}})
+
+
 def test_a_resource_that_people_added_is_taken_away() -> None:
     found = stored()
     container = found.manifest["spec"]["template"]["spec"]["containers"][0]
