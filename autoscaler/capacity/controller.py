@@ -15,6 +15,7 @@ import structlog
 from autoscaler import backoff, clock, control
 from autoscaler.api import resources
 from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity import (
     accounting,
     availability,
@@ -42,7 +43,7 @@ from autoscaler.capacity import (
     telling,
     volumes,
 )
-from autoscaler.capacity.custom import POOLS, SCOPES
+from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -80,6 +81,7 @@ class Controller:
         self._namespaces: store.Table[objects.Simple] = context.watch(kinds.NAMESPACES, objects.simple)
         self._pools = context.watch(POOLS, objects.custom(resources.InstancePool))
         self._scopes = context.watch(SCOPES, objects.custom(resources.Scope))
+        self._machines = context.watch(MACHINES, objects.custom(resources.Machine))
         self._daemons: store.Table[daemons.DaemonSet] = context.watch(kinds.DAEMON_SETS, daemons.decode)
         self._volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
         self._volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
@@ -115,12 +117,12 @@ class Controller:
         return self._wake_at
 
     def _is_news(self, dirty: control.Dirty) -> bool:
-        """Tell whether anything changed but what we ourselves have written: status, and Instance objects."""
-        own = {POOLS.kind: self._pools, SCOPES.kind: self._scopes}
+        """Tell whether anything changed but status, and Instance objects, which we ourselves write."""
+        own = {POOLS.kind: self._pools.get, SCOPES.kind: self._scopes.get, MACHINES.kind: self._machines.get}
         news = any(kind not in own and kind != bookkeeping.INSTANCES.kind for kind, _ in dirty)
-        for kind, table in own.items():
+        for kind, get in own.items():
             for key in [key for each, key in dirty if each == kind]:
-                found = table.get(key)
+                found = get(key)
                 generation = (found.meta.generation, found.meta.deleted_at is None) if found is not None else None
                 news = news or self._generations.get((kind, key)) != generation
                 self._generations[kind, key] = generation
@@ -170,6 +172,7 @@ class Controller:
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
             pools={each.meta.key.name: each.resource.spec for each in self._pools},
             scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
+            machines=_in_order(self._machines),
             groups=self._clouds.groups(
                 {each.meta.key.name: each.resource.spec.provider_account for each in self._pools}
             ),
@@ -291,3 +294,10 @@ class Controller:
     def _note_told(self, uid: str, is_told: bool) -> None:  # noqa: FBT001  # a callback's shape
         if not is_told:
             self._told.pop(uid, None)
+
+
+def _in_order(machines: Iterable[objects.Custom[resources.Machine]]) -> dict[str, MachineSpec]:
+    """Return machine groups that stay; those that are older have their nodes first."""
+    staying = [each for each in machines if each.meta.deleted_at is None]
+    staying.sort(key=lambda each: (each.meta.created_at, each.meta.key.name))
+    return {each.meta.key.name: each.resource.spec for each in staying}

@@ -6,4 +6,5 @@ from autoscaler.api import resources
 from autoscaler.kube import kinds
 
 POOLS: Final = kinds.custom(resources.InstancePool)
+MACHINES: Final = kinds.custom(resources.Machine)
 SCOPES: Final = kinds.custom(resources.Scope)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import colocation, demand, offers, parties, rationing, supply
+from autoscaler.capacity import colocation, demand, machine_demand, offers, parties, rationing, supply
 from autoscaler.capacity.experience import Landed, Waiting
 from autoscaler.capacity.model import Demand, Filling, Placement, Policy, Rejection, Situation
 from autoscaler.capacity.snapshot import Snapshot
@@ -65,11 +65,12 @@ def decide(snapshot: Snapshot, policy: Policy) -> Plan:
     """Plan launches for all pods that wait."""
     found = demand.waiting(snapshot.pods.values())
     together = parties.gather(snapshot)
-    if not found and not together:
+    gated = demand.alike(machine_demand.waiting(snapshot), demand.labels_read(snapshot.pods.values()))
+    if not found and not together and not gated:
         return Plan()
-    demands = demand.demands(snapshot, found)
+    demands, silent = demand.demands(snapshot, found), demand.demands(snapshot, gated)
     situation = Situation(
-        demands=tuple(demands.values()),
+        demands=(*demands.values(), *silent.values()),
         groups=offers.groups(snapshot),
         rooms=supply.rooms(snapshot, with_residents=demand.looks_at_others(snapshot.pods.values())),
         asked=supply.asked(snapshot),
@@ -77,6 +78,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> Plan:
         namespaces=snapshot.namespaces,
     )
     pods = {made: tuple(found[like]) for like, made in demands.items()}
+    pods |= {made: tuple(gated[like]) for like, made in silent.items()}
     settled = colocation.place(snapshot, situation, pods, policy=policy, together=together)
     rationed = settled.rationed
     return Plan(
@@ -101,7 +103,7 @@ def _despairs(settled: colocation.Settled) -> Iterator[Despair]:
 
 
 def _landed(rationed: rationing.Rationed, likes: dict[Demand, Waiting]) -> Landed:
-    """Return where there is room for whom. Pods that wait for a zone teach nothing: nobody looks at them yet."""
+    """Return where there is room for whom. Pods behind a gate teach nothing: nobody looks at them yet."""
     rooms: dict[Waiting, set[str]] = {like: set() for like in likes.values()}
     for landing in rationed.placed.landings:
         for share in landing.shares:

@@ -6,7 +6,7 @@ from typing import Final
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import placement, volumes
+from autoscaler.capacity import placement, volumes, work
 from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.model import Demand
 from autoscaler.capacity.snapshot import Snapshot
@@ -15,8 +15,9 @@ from autoscaler.kube import objects, shapes
 SCHEDULER: Final = "default-scheduler"
 PRIORITY_CUTOFF: Final = -10
 """Pods of a lower priority take what is left over: no instance is started for them."""
-RESERVATION: Final = "reservation"
-"""The role of a sleeper, which holds room for others."""
+
+_AFTER_QUOTA: Final = frozenset({keys.PLACEMENT_GATE, keys.MACHINE_GATE})
+"""Gates that are opened in this order, when no other is left."""
 
 
 def waiting(pods: Iterable[objects.Pod]) -> dict[Waiting, list[objects.Pod]]:
@@ -56,14 +57,14 @@ def _has_rule(shape: shapes.Shape) -> bool:
 
 def is_demand(pod: objects.Pod) -> bool:
     """Tell whether an instance should be started for a pod, if nothing else helps."""
-    if pod.node_name or pod.gates or pod.priority < PRIORITY_CUTOFF:
+    if pod.node_name or pod.gates or pod.priority < PRIORITY_CUTOFF or work.is_sleeper(pod):
         return False
-    return (pod.unschedulable_since is not None or is_opened(pod)) and _is_planned_for(pod)
+    return (pod.unschedulable_since is not None or is_opened(pod)) and is_planned_for(pod)
 
 
 def waits_for_zone(pod: objects.Pod) -> bool:
-    """Tell whether a pod waits for nothing but a zone that takes all of its kind."""
-    return pod.gates == (keys.PLACEMENT_GATE,) and _is_planned_for(pod)
+    """Tell whether a pod waits for nothing but a zone that takes all of its kind, or for a machine there after that."""
+    return keys.PLACEMENT_GATE in pod.gates and _AFTER_QUOTA.issuperset(pod.gates) and is_planned_for(pod)
 
 
 def is_opened(pod: objects.Pod) -> bool:
@@ -72,13 +73,13 @@ def is_opened(pod: objects.Pod) -> bool:
     return asks and keys.PLACEMENT_GATE not in pod.gates and keys.ZONE in pod.shape.node_selector
 
 
-def _is_planned_for(pod: objects.Pod) -> bool:
+def is_planned_for(pod: objects.Pod) -> bool:
+    """Tell whether a pod that waits is one that nodes may be started for."""
     if pod.node_name or pod.nominated_node or pod.meta.deleted_at is not None or pod.is_terminal:
         return False
     owner = pod.meta.controller
     is_daemon = owner is not None and owner.kind == "DaemonSet"
-    is_reservation = pod.meta.labels.get(keys.POD_ROLE) == RESERVATION
-    return pod.scheduler == SCHEDULER and not is_daemon and not is_reservation
+    return pod.scheduler == SCHEDULER and not is_daemon
 
 
 def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> dict[Waiting, Demand]:

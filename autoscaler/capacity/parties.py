@@ -77,11 +77,16 @@ def _homes(snapshot: Snapshot, owners: Collection[str]) -> tuple[dict[str, str],
     there: dict[str, Counter[str]] = defaultdict(Counter)
     ended: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in snapshot.pods.values() if owners else ():
-        if pod.meta.annotations.get(keys.SAME_ZONE) == "true" and not pod.gates and _owner(pod) in owners:
+        if pod.meta.annotations.get(keys.SAME_ZONE) == "true" and _is_opened(pod) and _owner(pod) in owners:
             zone = pod.shape.node_selector.get(keys.ZONE) or _zone_of_node(snapshot, pod.node_name)
             is_over = pod.is_terminal or pod.meta.deleted_at is not None
             (ended if is_over else there)[_owner(pod)] += Counter([zone] if zone else [])
     return _of_most(there), _of_most(ended)
+
+
+def _is_opened(pod: objects.Pod) -> bool:
+    """Tell whether a pod was given its zone; a guest may wait for a machine there."""
+    return not pod.gates or (pod.gates == (keys.MACHINE_GATE,) and keys.ZONE in pod.shape.node_selector)
 
 
 def _of_most(found: Mapping[str, Counter[str]]) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Which instances go. Pure: idle ones, never below their group's minimum, and never one that waiting pods count on.
 
-An instance is idle while no pod works on it; what runs on every node anyway is no work. Whoever carries this out marks
-the node, waits, and looks again before anything is ended.
+An instance is idle while no pod works on it; what runs on every node anyway is no work, and neither is holding room.
+Room that a machine group holds on nodes that it pulls (`provision`) keeps them beyond their time, not beyond limits.
+Whoever carries this out marks the node, waits, and looks again before anything is ended.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.capacity import accounting, budgets, offers, supply, wishes, work
+from autoscaler.capacity import accounting, budgets, machine_demand, offers, supply, wishes, work
 from autoscaler.capacity.marks import Idle
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -65,7 +66,7 @@ def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, flo
 def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]) -> Choice:
     """Choose idle instances, a few at a time: those that can do what nobody asks for, then the longest idle."""
     spare = {group.name: max(0, group.desired - group.minimum) for group in snapshot.groups}
-    early = _early(snapshot)
+    early, kept = _early(snapshot), machine_demand.kept_nodes(snapshot)
     due: list[Removal] = []
     later: list[float] = []
     for removal, at in _candidates(snapshot, idle):
@@ -79,11 +80,11 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
             due.append(dataclasses.replace(removal, reason=Idle.SPENT))
         elif removal.instance in snapshot.outdated:
             due.append(dataclasses.replace(removal, reason=Idle.OUTDATED))
-        elif at <= snapshot.now:
+        elif at <= snapshot.now and removal.node.name not in kept:
             due.append(removal)
         elif removal.pool in early:
             due.append(dataclasses.replace(removal, reason=early[removal.pool]))
-        else:
+        elif removal.node.name not in kept:
             later.append(at)
     unwanted = wishes.unwanted(snapshot, [each.node for each in due])
     due.sort(key=lambda each: (each.node not in unwanted, each.idle_since, each.node))

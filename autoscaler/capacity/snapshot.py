@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.instances import Instance
+from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity.accounting import Durations, ScopePool
@@ -50,6 +51,8 @@ class Snapshot:
     """The labels of each namespace."""
     pools: Mapping[str, InstancePoolSpec] = field(default_factory=dict)
     scopes: Mapping[str, ScopeSpec] = field(default_factory=dict)
+    machines: Mapping[str, MachineSpec] = field(default_factory=dict)
+    """Machine groups; where several ask for a node, the first of them has it."""
     groups: tuple[cloud.NodeGroup, ...] = ()
     types: Mapping[str, catalogue.InstanceType] = field(default_factory=dict)
     """The instance types of the groups, as far as anybody knows them."""

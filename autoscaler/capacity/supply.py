@@ -12,7 +12,7 @@ from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.api.resources.instances import Phase
-from autoscaler.capacity import ephemeral, marks, templates
+from autoscaler.capacity import ephemeral, machine_nodes, marks, templates
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -45,12 +45,15 @@ def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...
     for node in snapshot.nodes.values():
         pods = by_node.get(node.meta.key.name, ())
         usable = is_usable(node) and node.meta.key not in useless
+        name, labels = node.meta.key.name, node.meta.labels
+        coming = machine_nodes.predicted(snapshot.machines, labels, node.allocatable, name=name)
+        staying = (taint for taint in node.taints if taint.key != keys.REMOVING)
         found.append(
             Room(
-                name=node.meta.key.name,
-                labels=node.meta.labels,
+                name=name,
+                labels={**labels, **coming.labels} if coming.labels else labels,
                 free=_free(node, pods) if usable else {},
-                taints=ephemeral.planned(taint for taint in node.taints if taint.key != keys.REMOVING),
+                taints=ephemeral.planned((*staying, *coming.taints)),
                 residents=_residents(pods) if with_residents else (),
             )
         )

@@ -1,13 +1,14 @@
 """What a node of a group will be, before there is one. Pure.
 
-Labels and taints are those that the group's tags promise, with those that every node has. Room is what the instance
+Labels and taints are those that the group's tags promise, with those that every node has and those that a Machine
+which selects it will add. Room is what the instance
 type leaves for pods, less what DaemonSets will take of it; where an instance is for one pod alone, it is room for one.
 """
 
 from collections.abc import Iterable, Mapping
 
 from autoscaler.api import keys
-from autoscaler.capacity import ephemeral
+from autoscaler.capacity import ephemeral, machine_nodes
 from autoscaler.capacity.model import PODS, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
@@ -20,9 +21,12 @@ def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:
     kind = snapshot.types.get(group.key.instance_type)
     if kind is None:
         return None
-    labels = _labels(group, kind)
-    taints = tuple(objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.node.taints)
+    own = _labels(group, kind)
     allocatable = {**catalogue.expected(kind, group.node), **snapshot.learned.get(group.key, {})}
+    coming = machine_nodes.predicted(snapshot.machines, own, allocatable)
+    labels = {**own, **coming.labels}
+    first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.node.taints)
+    taints = (*first, *coming.taints)
     left = _without_daemons(allocatable, snapshot.daemons, labels, taints)
     return Template(
         labels=labels,

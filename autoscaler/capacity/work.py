@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from autoscaler.api import keys
 from autoscaler.kube import objects
 
 FINITE: Final = frozenset({"Job", "WorkerPool"})
@@ -9,7 +10,7 @@ FINITE: Final = frozenset({"Job", "WorkerPool"})
 
 
 def is_work(pod: objects.Pod) -> bool:
-    """Tell whether a pod keeps its node: all but what ended, what every node runs, and what a node runs for itself."""
+    """Tell whether a pod keeps its node: all but what ended, what holds room, and what nodes run for themselves."""
     return not pod.is_terminal and _counts(pod)
 
 
@@ -24,7 +25,12 @@ def ends(pod: objects.Pod) -> bool:
     return owner is None or owner.kind in FINITE
 
 
+def is_sleeper(pod: objects.Pod) -> bool:
+    """Tell whether a pod holds room for guests of machines: policies let no other pod say so."""
+    return pod.meta.labels.get(keys.POD_ROLE) == keys.ROLE_RESERVATION
+
+
 def _counts(pod: objects.Pod) -> bool:
     owner = pod.meta.controller
     is_daemon = owner is not None and owner.kind in {"DaemonSet", "Node"}
-    return not is_daemon and objects.MIRROR not in pod.meta.annotations
+    return not is_daemon and not is_sleeper(pod) and objects.MIRROR not in pod.meta.annotations

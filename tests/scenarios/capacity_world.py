@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from autoscaler import clock, control
-from autoscaler.api import controllers, keys, resources
+from autoscaler.api import controllers, keys, policies, resources
 from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
 from autoscaler.api.scaling import Scaling
 from autoscaler.cloud import catalogue
@@ -35,13 +35,22 @@ class World:
     """A cluster whose nodes come from a cloud."""
 
     def __init__(
-        self, *, pace: Pace | None = None, schedules: bool = True, provider: SimulatedCloud | None = None
+        self,
+        *,
+        pace: Pace | None = None,
+        schedules: bool = True,
+        provider: SimulatedCloud | None = None,
+        runs_as: policies.Runtime | None = None,
     ) -> None:
-        """Make a cluster; one that does not schedule finds no room for any pod, and never says why."""
+        """Make a cluster; one that does not schedule finds no room for any pod, and never says why.
+
+        Who the runtime is matters only where policies tell it from others.
+        """
         time = virtual_time.clock()
-        self.cluster = SimulatedCluster(time, latency_seconds=0.005)
+        chosen = policies.for_runtime(runs_as) if runs_as is not None else policies.POLICIES
+        self.cluster = SimulatedCluster(time, latency_seconds=0.005, admission_policies=chosen)
         self.cluster.install_definitions()
-        self.cluster.install_policies()
+        self.cluster.install_policies(runs_as)
         self.cloud = provider or SimulatedCloud(time, pace=pace)
         self.cloud.on_in_service.append(self._register)
         self.cloud.on_gone.append(self._unregister)
