@@ -7,7 +7,9 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies import base, identities, pod_stamps
 
 RUNTIME = identities.account_user("sluice-system", "sluice")
-STAMPED = {keys.JOB_UID: "u", keys.POD_SET: "main", keys.CLUSTER_QUEUE: "q", keys.FLAVORS: "", keys.OPENED_AT: "1"}
+OF_JOBS = {keys.JOB_UID: "u", keys.POD_SET: "main", keys.CLUSTER_QUEUE: "q", keys.FLAVORS: "", keys.OPENED_AT: "1"}
+OF_GUESTS = {keys.MACHINE_PROMISED: "node", keys.MACHINE_TRIED: "a,b", keys.MACHINE_TRYING_SINCE: "1"}
+STAMPED = {**OF_JOBS, **OF_GUESTS, keys.MACHINE_PINNED: "node"}
 
 
 def pod(annotations: Manifest | None) -> Manifest:
