@@ -29,7 +29,7 @@ POOL = "kubernetes:sluice.dev/v1alpha1:InstancePool"
 PATIENCE_SECONDS = 60.0
 STAY_SECONDS = 8.0
 HOME = "sluice-system"
-PARTS = {keys.part_finalizer(part) for part in ("admission", "capacity", "workers")}
+PARTS = {keys.part_finalizer(part) for part in ("admission", "capacity", "machines", "workers")}
 Object = dict[str, Any]
 
 
