@@ -209,6 +209,20 @@ PANELS: Final = (
         unit="h",
     ),
     Panel(
+        title="Machines",
+        description="Machines of each type: free with their room held, and used by guests.",
+        queries=(
+            ("max by (group, type) (sluice_machines_reserved{$of})", "{{group}} {{type}} reserved"),
+            ("max by (group, type) (sluice_machines_used{$of})", "{{group}} {{type}} used"),
+            ("max by (group, type) (sluice_machines_maximum{$of})", "{{group}} {{type}} maximum"),
+        ),
+    ),
+    Panel(
+        title="Guests that wait for a machine",
+        description="Where it stays above 0, all machines of the type are used, or no node has room for them.",
+        queries=(("max by (group, type) (sluice_machines_waiting{$of})", "{{group}} {{type}}"),),
+    ),
+    Panel(
         title="Offerings that are not to be had",
         description="Instance types in zones that the provider did not have, and that are left alone for a while.",
         queries=(("max by (pool) (sluice_offerings_unavailable{$of})", "{{pool}}"),),

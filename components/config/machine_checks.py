@@ -6,7 +6,7 @@ its rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from autoscaler.api import keys
@@ -17,7 +17,9 @@ from components.config.known import known
 
 if TYPE_CHECKING:
     from autoscaler.api.resources.machines import MachineSpec, NodeSelector
+    from autoscaler.api.resources.pools import InstancePoolSpec
     from components.config.clusters import Cluster
+    from components.config.node_pools import NodePool
 
 
 def machines(cluster: Cluster) -> Iterator[Problem]:
@@ -53,11 +55,11 @@ def _selectable(cluster: Cluster, path: Location, selector: NodeSelector) -> Ite
     name = selector.get(keys.INSTANCE_POOL)
     if name is None:
         return
-    pools = {**cluster.node_pools, **cluster.instance_pools}
+    pools = {**_ephemeral(cluster.node_pools), **_ephemeral(cluster.instance_pools)}
     here = (*path, keys.INSTANCE_POOL)
     if name not in pools:
         yield Problem(path=here, value=name, message=known("must be a pool of this cluster", pools))
-    elif pools[name].ephemeral:
+    elif pools[name]:
         message = "must not be an ephemeral pool: each of its nodes is for one pod, and room cannot be held there"
         yield Problem(path=here, value=name, message=message)
     elif name in cluster.node_pools:
@@ -66,6 +68,10 @@ def _selectable(cluster: Cluster, path: Location, selector: NodeSelector) -> Ite
             if key in given and value != given[key]:
                 message = f'must be "{given[key]}", as nodes of pool {name} have it: no node would have both'
                 yield Problem(path=(*path, key), value=value, message=message)
+
+
+def _ephemeral(pools: Mapping[str, NodePool] | Mapping[str, InstancePoolSpec]) -> dict[str, bool]:
+    return {name: pool.ephemeral for name, pool in pools.items()}
 
 
 def _provided(cluster: Cluster, group: str, spec: MachineSpec) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from autoscaler import control
 from autoscaler.admission import queue_metrics
 from autoscaler.capacity import clouds, publisher
 from autoscaler.kube import objects, store
+from autoscaler.machines import measuring
 from autoscaler.runtime import process
 from autoscaler.workers import controller, model
 from components import alert_rules, dashboard_panels, dashboards
@@ -52,7 +53,7 @@ def run(**fields: Any) -> monitor.World:
 
 
 def scraped(*lives: Any) -> list[prometheus_client.Metric]:
-    """Scrape a process of the runtime that handles these worker pools, admits jobs and scales nodes."""
+    """Scrape a process of the runtime that handles these worker pools, admits jobs, holds room and scales nodes."""
     around = process.Surroundings(
         api=NOBODY, clock=NOBODY, leadership=NOBODY, plan=NOBODY, namespace="ops", identity="sluice"
     )
@@ -70,6 +71,7 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     known = clouds.Clouds(ground, NOBODY)
     publisher.Publisher(ground, pools=store.Table(), scopes=store.Table(), known=known)
     metrics.measure(lambda: queue_metrics.of((), queue_metrics.Cycles()))
+    metrics.measure(lambda: measuring.of({}))
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]
 
 

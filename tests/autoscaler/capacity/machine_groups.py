@@ -48,5 +48,5 @@ def _pod(
 ) -> objects.Pod:
     labels = {keys.MACHINE_GROUP: kind[0], keys.MACHINE_TYPE: kind[1], keys.POD_ROLE: role}
     said = {"namespace": namespace, "labels": labels, **(metadata or {})}
-    opened = {} if more.get("node") else {"schedulingGates": list(gates)}
+    opened: dict[str, Any] = {} if more.get("node") else {"schedulingGates": list(gates)}
     return seen.pod(name, waits=False, metadata=said, **opened, **more)

@@ -6,14 +6,16 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.capacity import decide, machine_demand, removal
+from autoscaler.capacity.marks import Idle
 from autoscaler.capacity.model import Policy
 from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 from tests.autoscaler.capacity import machine_groups as made
 from tests.autoscaler.capacity import seen
 
 OPEN: tuple[dict[str, str], ...] = ()
-IDLE = removal.Idle.IDLE.value
+IDLE = Idle.IDLE.value
 GOING = {"deletionTimestamp": seen.STAMP}
 pytestmark = pytest.mark.accept("M15", part="what pulls nodes and keeps them")
 
@@ -118,7 +120,7 @@ def test_a_sleeper_that_goes_holds_no_room() -> None:
 def planned(*pods: objects.Pod, **more: Any) -> decide.Plan:
     """Plan with one group of nodes of the group's pool."""
     labels = {keys.INSTANCE_POOL: "workers"}
-    group = seen.group(desired=0, node=seen.cloud.NodeTemplate(labels=labels))
+    group = seen.group(desired=0, node=cloud.NodeTemplate(labels=labels))
     return decide.decide(snapshot(*pods, groups=(group,), **more), Policy())
 
 
@@ -155,6 +157,6 @@ def test_room_that_is_held_keeps_a_node_only_for_groups_that_pull_nodes() -> Non
 
 def test_room_that_is_held_keeps_no_node_beyond_limits_nor_one_that_is_outdated_or_leaves() -> None:
     held = made.sleeper("s", node="n")
-    assert removed(idle_world(held, limits={"maxActiveInstances": 0})) == [removal.Idle.OVER_LIMIT.value]
-    assert removed(idle_world(held, outdated=frozenset({"i-1"}))) == [removal.Idle.OUTDATED.value]
-    assert removed(idle_world(held, leaving={"workers": seen.NOW})) == [removal.Idle.LEAVING.value]
+    assert removed(idle_world(held, limits={"maxActiveInstances": 0})) == [Idle.OVER_LIMIT.value]
+    assert removed(idle_world(held, outdated=frozenset({"i-1"}))) == [Idle.OUTDATED.value]
+    assert removed(idle_world(held, leaving={"workers": seen.NOW})) == [Idle.LEAVING.value]

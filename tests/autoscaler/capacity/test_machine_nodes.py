@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
 from autoscaler.api import keys, resources
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity import machine_nodes, supply, templates
+from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 from autoscaler.machines import node_views
 from tests.autoscaler.capacity import machine_groups as made
@@ -62,7 +64,7 @@ def marked(machines: Mapping[str, MachineSpec], node: objects.Node) -> machine_n
 def _stored(name: str, spec: MachineSpec, at: int) -> objects.Custom[resources.Machine]:
     said = {"name": name, "uid": name, "resourceVersion": "1", "creationTimestamp": f"2025-01-01T00:00:{at:02}Z"}
     body = {"metadata": said, "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True)}
-    return objects.custom(resources.Machine)(seen.msgspec.json.encode(body))
+    return objects.custom(resources.Machine)(msgspec.json.encode(body))
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -84,7 +86,7 @@ def test_some_of_these_nodes_take_guests() -> None:
 
 
 def test_the_next_node_of_a_group_has_them_too() -> None:
-    node = seen.cloud.NodeTemplate(labels=IN_POOL)
+    node = cloud.NodeTemplate(labels=IN_POOL)
     snapshot = seen.snapshot(machines=GROUPS["tainted"])
     template = templates.of(snapshot, seen.group(node=node))
     assert template is not None
