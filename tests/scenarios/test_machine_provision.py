@@ -12,6 +12,7 @@ from autoscaler.api import controllers, keys
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port
 from autoscaler.runtime import registry
+from autoscaler.simulation import virtual_time
 from tests import builders
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios import capacity_world, machine_world, running
@@ -42,6 +43,7 @@ class World(capacity_world.World):
         entry = machine_world.selected({keys.INSTANCE_POOL: "workers"}, TYPE, taint=taint)
         types = [{"name": TYPE, **machine_world.machine_type(HALF, available=available)}]
         body = builders.resource("Machine", name=GROUP, machineTypes=types, nodePool=[entry], **spec)
+        body["metadata"]["finalizers"] = ["example.com/held"]  # somebody's who keeps it when it is deleted
         self.cluster.create(MACHINES, body)
 
     def add_guest(self, name: str, **spec: Any) -> None:
@@ -119,24 +121,27 @@ async def test_other_groups_pull_no_nodes_and_keep_none() -> None:
 
 
 @pytest.mark.accept("M15", part="a group that pulls no nodes any more lets them go")
-@simulated
-async def test_a_group_that_pulls_no_nodes_any_more_lets_them_go() -> None:
-    world = World()
-    world.add_machine(provision=True)
-    async with runtime(world):
-        await asyncio.sleep(BOOTED)
-        assert world.machines() == (2, 0, 0)
-        request = port.Request(
-            method="PATCH",
-            path=MACHINES.path(GROUP),
-            body=b'{"spec":{"provision":false}}',
-            content_type=port.MERGE_PATCH,
-        )
-        port.required(world.cluster.server.handle(request, "admin"))
-        await asyncio.sleep(3 * IDLE_SECONDS)
-        assert world.nodes() == []
-        await asyncio.sleep(600)
-        assert world.started() == 1
+@pytest.mark.parametrize(
+    ("method", "body"),
+    [("PATCH", b'{"spec":{"provision":false}}'), ("DELETE", b"")],
+    ids=["told not to", "being deleted"],
+)
+def test_a_group_that_pulls_no_nodes_any_more_lets_them_go(method: str, body: bytes) -> None:
+    async def play() -> None:
+        world = World()
+        world.add_machine(provision=True)
+        async with runtime(world):
+            await asyncio.sleep(BOOTED)
+            assert world.machines() == (2, 0, 0)
+            content = port.MERGE_PATCH if method == "PATCH" else port.JSON
+            request = port.Request(method=method, path=MACHINES.path(GROUP), body=body or None, content_type=content)
+            port.required(world.cluster.server.handle(request, "admin"))
+            await asyncio.sleep(3 * IDLE_SECONDS)
+            assert world.nodes() == []
+            await asyncio.sleep(600)
+            assert world.started() == 1
+
+    virtual_time.run(play())
 
 
 @pytest.mark.accept("M15", part="guests pull nodes as far as there are machines, and no further")

@@ -47,6 +47,15 @@ def test_who_comes_later_joins_those_that_were_opened() -> None:
     assert gathered(member("t-0"), opened("t-1", "b")) == [("Job train", ["t-0"], "b")]
 
 
+def test_guests_that_have_their_zone_and_wait_for_a_machine_there_decide_too() -> None:
+    machine = {"name": keys.MACHINE_GATE}
+    later = member("t-0", schedulingGates=[{"name": keys.PLACEMENT_GATE}, machine])
+    first = member("t-1", schedulingGates=[machine], nodeSelector={keys.ZONE: "b"})
+    assert gathered(later, first) == [("Job train", ["t-0"], "b")]
+    unasked = member("t-1", schedulingGates=[machine])
+    assert gathered(later, unasked) == [("Job train", ["t-0"], None)]
+
+
 def test_a_pod_that_names_its_node_itself_decides_too() -> None:
     pods = [member("t-0"), member("t-1", schedulingGates=[], node="n")]
     assert gathered(*pods, nodes=[seen.node("n", zone="c")]) == [("Job train", ["t-0"], "c")]
