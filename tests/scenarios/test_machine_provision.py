@@ -33,11 +33,12 @@ BOOTED = 120.0
 class World(capacity_world.World):
     """A cluster whose nodes come from a cloud, with a pool of nodes and a machine group on them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_pool: bool = True) -> None:
         super().__init__(runs_as=RUNTIME)
         labels = {keys.INJECT_RESOURCE: keys.INJECT_ENABLED}
         self.cluster.create(kinds.NAMESPACES, {"metadata": {"name": GUESTS, "labels": labels}})
-        self.add_pool(limits__maxIdleSeconds=IDLE_SECONDS)
+        if has_pool:
+            self.add_pool(limits__maxIdleSeconds=IDLE_SECONDS)
 
     def add_machine(self, *, available: int = 2, taint: bool = False, **spec: Any) -> None:
         entry = machine_world.selected({keys.INSTANCE_POOL: "workers"}, TYPE, taint=taint)
@@ -142,6 +143,21 @@ def test_a_group_that_pulls_no_nodes_any_more_lets_them_go(method: str, body: by
             assert world.started() == 1
 
     virtual_time.run(play())
+
+
+@simulated
+async def test_guests_of_a_group_that_is_being_deleted_pull_no_nodes() -> None:
+    world = World(has_pool=False)
+    world.add_machine(provision=True)
+    async with runtime(world):
+        await asyncio.sleep(STARTED)
+        world.add_guest("one")
+        await asyncio.sleep(STARTED)
+        port.required(world.cluster.server.handle(port.Request(method="DELETE", path=MACHINES.path(GROUP)), "admin"))
+        await asyncio.sleep(STARTED)
+        world.add_pool()
+        await asyncio.sleep(BOOTED)
+        assert world.started() == 0
 
 
 @pytest.mark.accept("M15", part="guests pull nodes as far as there are machines, and no further")
