@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from autoscaler.admission.writes import Step
 from tests.model.contents import PodFacts, WorkloadFacts
+from tests.model.search import Cause
 from tests.model.seen import Seen
-from tests.model.world import Cause, Move
+from tests.model.world import Move
 
 
 def of_state(seen: Seen, quota: int) -> Iterator[str]:

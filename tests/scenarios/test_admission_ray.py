@@ -52,10 +52,10 @@ class RayWorld(World):
         body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}
         self._send("POST", RAY_CLUSTERS.collection(NAMESPACE), body)
 
-    def scale(self, name: str = "ray", **replicas: int) -> None:
+    def scale(self, **replicas: int) -> None:
         """Change the worker groups."""
         groups = [self.group(group, count) for group, count in replicas.items()]
-        self.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}})
+        self.patch(RAY_CLUSTERS, "ray", {"spec": {"workerGroupSpecs": groups}})
 
     def group(self, name: str, replicas: int) -> Body:
         return {"groupName": name, "replicas": replicas, "maxReplicas": 100, "template": _template()}
