@@ -19,9 +19,11 @@ _OWNER: Final = ("ray.io/", "RayCluster")
 
 def _opened(request: Request) -> Manifest:
     job = request.object or {}
+    if queued.queue_of(job) or not _cleans_up(job):
+        return job
     template = job["spec"]["template"]
     gates = queued.gates_of(template["spec"])
-    if queued.queue_of(job) or not _cleans_up(job) or queued.GATE not in gates:
+    if queued.GATE not in gates:
         return job
     left = queued.with_gates(template["spec"], [name for name in gates if name != queued.GATE])
     return {**job, "spec": {**job["spec"], "template": {**template, "spec": left}}}
