@@ -33,7 +33,7 @@ demo: $(READY) ## A day of work on the production stack, simulated: instances, w
 	@$(BIN)/python -m autoscaler simulate --stack stacks/Pulumi.prod.yaml --trace examples/traces/day.yaml
 
 .PHONY: test
-test: $(READY) ## Lint, types, layers and all tests that need no real parts (two minutes)
+test: $(READY) ## Lint, types, layers and all tests that need no real parts (nine minutes on two cores)
 	@$(MAKE) -j2 --output-sync=target check unit
 
 .PHONY: unit
