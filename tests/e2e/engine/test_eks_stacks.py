@@ -184,7 +184,7 @@ def _check_services(one: Plane, two: Plane) -> None:
     assert ":v1.36." in container["image"]
     runtime = two.api.get("/apis/apps/v1/namespaces/sluice-system/deployments/sluice")
     (container,) = runtime["spec"]["template"]["spec"]["containers"]
-    assert {"name": "SLUICE_CONTROLLERS", "value": "workers,admission"} in container["env"]
+    assert {"name": "SLUICE_CONTROLLERS", "value": "workers,admission,machines"} in container["env"]
 
 
 def _check_secrecy(engine: Engine, aws: stacks.Aws, plane: Plane, output: str) -> None:
