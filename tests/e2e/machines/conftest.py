@@ -16,7 +16,6 @@ from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
 COMPONENTS = USUAL - {Component.MOTO, Component.FLEET}
-FLAGS = ("--controllers", "machines")
 
 
 @pytest.fixture(scope="session")
@@ -47,14 +46,7 @@ def runtime_kubeconfig(machine_plane: Plane, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="module")
 def runtime(machine_plane: Plane, runtime_kubeconfig: Path) -> Iterator[replicas.Replica]:
     """The runtime that the tests of a module share."""
-    with replicas.Replica(
-        runtime_kubeconfig,
-        RUNTIME_NAMESPACE,
-        ground.unique(),
-        *FLAGS,
-        program=replicas.RUNTIME,
-        environment=machine_plane.environment,
-    ) as replica:
+    with ground.replica(machine_plane, runtime_kubeconfig) as replica:
         yield replicas.ready(replica)
         assert replica.process.poll() is None, replica.log.read_text()
         assert not replica.entries("cycle_failed"), replica.entries("cycle_failed")

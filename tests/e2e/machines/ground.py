@@ -8,11 +8,12 @@ import dataclasses
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from autoscaler.api import keys, names, policies, version
 from tests import builders
-from tests.e2e import groups, waiting
+from tests.e2e import groups, replicas, waiting
 from tools.local import api
 from tools.local.api import Api
 from tools.local.plane import Plane
@@ -199,6 +200,20 @@ def machine_type(name: str = TYPE, *, cpu: str = "2", memory: str = "4Gi", avail
 def entry(node: str, machine: str = TYPE, *, mode: str = "ready", taint: bool = False) -> Object:
     """A node's entry of a Machine."""
     return {"name": node, "mode": mode, "taint": taint, "machineType": [{"name": machine}]}
+
+
+def replica(
+    plane: Plane, kubeconfig: Path, controllers: str = "machines", *flags: str, **environment: str
+) -> replicas.Replica:
+    """Start the runtime with these controllers; it ends with the test."""
+    return replicas.Replica(
+        kubeconfig,
+        RUNTIME_NAMESPACE,
+        unique(),
+        *("--controllers", controllers, *flags),
+        program=replicas.RUNTIME,
+        environment={**plane.environment, **environment},
+    )
 
 
 def node_of(pod: Mapping[str, Any]) -> str | None:

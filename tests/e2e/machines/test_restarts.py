@@ -5,18 +5,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler.api import keys
-from tests.e2e import replicas, waiting
+from tests.e2e import waiting
 from tests.e2e.machines import ground
-from tests.e2e.machines.ground import RUNTIME_NAMESPACE, Ground, gates_of, machine_type
+from tests.e2e.machines.ground import Ground, gates_of, machine_type
 from tools.local.plane import Plane
-
-
-def replica(plane: Plane, config: Path) -> replicas.Replica:
-    """Start the runtime; it ends with the test."""
-    name, flags = ground.unique(), ("--controllers", "machines")
-    return replicas.Replica(
-        config, RUNTIME_NAMESPACE, name, *flags, program=replicas.RUNTIME, environment=plane.environment
-    )
 
 
 @pytest.mark.accept("M2", part="guests get their resources while the runtime is down, on real parts")
@@ -25,7 +17,7 @@ def test_a_guest_that_comes_while_the_runtime_is_down_waits_for_the_next_one(
     alone: Ground, machine_plane: Plane, runtime_kubeconfig: Path
 ) -> None:
     alone.add_node(cpu="2")
-    with replica(machine_plane, runtime_kubeconfig):
+    with ground.replica(machine_plane, runtime_kubeconfig):
         alone.add_machine(machine_type(cpu="2"))
         alone.wait_for_rooms(n1=1)
 
@@ -34,7 +26,7 @@ def test_a_guest_that_comes_while_the_runtime_is_down_waits_for_the_next_one(
     assert gates_of(guest) == {keys.MACHINE_GATE}
     assert alone.rooms() == {alone.nodes[0]: 1}
 
-    with replica(machine_plane, runtime_kubeconfig):
+    with ground.replica(machine_plane, runtime_kubeconfig):
         assert alone.wait_for_place("guest") == alone.nodes[0]
         alone.delete_guest("guest")
         alone.api.delete(f"{ground.MACHINES}/{alone.group}")
