@@ -1,5 +1,6 @@
 """Machine groups on real parts: a plane of the folder's own, our policies in force, and the runtime as a process."""
 
+import contextlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +12,19 @@ from autoscaler.kube import kinds
 from tests.e2e import replicas, waiting
 from tests.e2e.machines import ground
 from tests.e2e.machines.ground import RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
-from tools.local import tokens
-from tools.local.components import USUAL, Component, Options
+from tools.local import kubeconfig, tokens
+from tools.local.api import Api
+from tools.local.components import Component, Options
 from tools.local.plane import Plane
 
-COMPONENTS = USUAL - {Component.MOTO, Component.FLEET}
+BOOT_SECONDS = 5.0
+"""From a launch to a node: little for an instance, and far more than a guest needs where room is held."""
 
 
 @pytest.fixture(scope="session")
 def machine_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """A plane with our definitions and policies, and no nodes but those a test makes."""
-    with Plane.start(tmp_path_factory.mktemp("machines"), Options(components=COMPONENTS)) as plane:
+    """A plane with our definitions and policies, and no nodes but those a test makes or has started."""
+    with Plane.start(tmp_path_factory.mktemp("machines"), Options(boot_seconds=BOOT_SECONDS)) as plane:
         plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
         served = [kinds.custom(kind).collection() for kind in resources.KINDS]
         waiting.eventually(lambda: all(plane.api.request("GET", path).ok for path in served))
@@ -43,6 +46,13 @@ def runtime_kubeconfig(machine_plane: Plane, tmp_path_factory: pytest.TempPathFa
     return path
 
 
+@pytest.fixture(scope="session")
+def runtime_api(runtime_kubeconfig: Path) -> Iterator[Api]:
+    """A connection as the runtime."""
+    with Api(kubeconfig.read(runtime_kubeconfig)) as client:
+        yield client
+
+
 @pytest.fixture(scope="module")
 def runtime(machine_plane: Plane, runtime_kubeconfig: Path) -> Iterator[replicas.Replica]:
     """The runtime that the tests of a module share."""
@@ -54,18 +64,32 @@ def runtime(machine_plane: Plane, runtime_kubeconfig: Path) -> Iterator[replicas
         replica.wait()
 
 
-@pytest.fixture
-def alone(machine_plane: Plane) -> Iterator[Ground]:
-    """A namespace for guests, where nobody handles machines unless the test starts a replica."""
-    made = Ground(plane=machine_plane, group=ground.unique())
+@contextlib.contextmanager
+def opened(plane: Plane) -> Iterator[Ground]:
+    """A machine group and a namespace for its guests, cleared away in the end."""
+    made = Ground(plane=plane, group=ground.unique())
     labels = {keys.INJECT_RESOURCE: keys.INJECT_ENABLED}
-    machine_plane.api.create("/api/v1/namespaces", {"metadata": {"name": made.group, "labels": labels}})
+    plane.api.create("/api/v1/namespaces", {"metadata": {"name": made.group, "labels": labels}})
     account = f"/api/v1/namespaces/{made.group}/serviceaccounts/default"
-    waiting.eventually(lambda: machine_plane.api.get(account))
+    waiting.eventually(lambda: plane.api.get(account))
     try:
         yield made
     finally:
         made.clear()
+
+
+@pytest.fixture
+def alone(machine_plane: Plane) -> Iterator[Ground]:
+    """A namespace for guests, where nobody handles machines unless the test starts a replica."""
+    with opened(machine_plane) as made:
+        yield made
+
+
+@pytest.fixture
+def second(machine_plane: Plane) -> Iterator[Ground]:
+    """Another group beside the first."""
+    with opened(machine_plane) as made:
+        yield made
 
 
 @pytest.fixture

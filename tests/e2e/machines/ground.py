@@ -60,11 +60,11 @@ class Ground:
         waiting.eventually(lambda: groups.is_schedulable(self.node(name)))
         return name
 
-    def add_machine(self, *types: Object, nodes: Iterable[Object] | None = None) -> None:
+    def add_machine(self, *types: Object, nodes: Iterable[Object] | None = None, **spec: Any) -> None:
         """Make the Machine: unless told otherwise of one machine of 2 cpus, on all nodes."""
         entries = [entry(each) for each in self.nodes] if nodes is None else list(nodes)
         body = builders.resource(
-            "Machine", name=self.group, machineTypes=list(types) or [machine_type()], nodePool=entries
+            "Machine", name=self.group, machineTypes=list(types) or [machine_type()], nodePool=entries, **spec
         )
         self.api.create(MACHINES, body)
 
@@ -200,6 +200,11 @@ def machine_type(name: str = TYPE, *, cpu: str = "2", memory: str = "4Gi", avail
 def entry(node: str, machine: str = TYPE, *, mode: str = "ready", taint: bool = False) -> Object:
     """A node's entry of a Machine."""
     return {"name": node, "mode": mode, "taint": taint, "machineType": [{"name": machine}]}
+
+
+def selected(labels: Mapping[str, str], machine: str = TYPE, *, taint: bool = False) -> Object:
+    """An entry of a Machine for all nodes with these labels."""
+    return {"nodeSelector": dict(labels), "mode": "ready", "taint": taint, "machineType": [{"name": machine}]}
 
 
 def replica(
