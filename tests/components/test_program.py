@@ -73,6 +73,13 @@ def test_every_definition_is_as_the_api_says_stamped_and_retained(world: monitor
     assert {one.inputs["metadata"]["labels"]["sluice.dev/version"] for one in made} == {version.VERSION}
 
 
+@pytest.mark.accept("R6", part="no stack makes a webhook, and no definition is converted by one")
+def test_there_is_no_webhook(world: monitor.World) -> None:
+    assert [one for one in world.types() if "WebhookConfiguration" in one] == []
+    definitions = world.of_type(":CustomResourceDefinition")
+    assert [one.name for one in definitions if "webhook" in json.dumps(one.inputs["spec"].get("conversion", {}))] == []
+
+
 @pytest.mark.accept("S1")
 def test_the_order_is_that_of_the_design() -> None:
     world = of_cluster(
