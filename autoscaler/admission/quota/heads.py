@@ -90,12 +90,11 @@ class Strict:
         return self._following()
 
     def _block(self, place: Place) -> None:
-        """Pass over all Workloads of this priority: only slices may go on."""
+        """Pass over all Workloads: only slices of this priority may go on, and none of them was looked at yet."""
         self._blocked_by = place
         slices = Place(place.lowered_priority, is_slice=True, created_at=float("-inf"), uid="")
         self._at = bisect.bisect_left(self._line.heads, slices)
-        self._next = [each for each in self._next if each[0] > slices]
-        heapq.heapify(self._next)
+        self._next.clear()
 
     def _following(self) -> Iterator[Head]:
         while (head := self._pop()) is not None:
