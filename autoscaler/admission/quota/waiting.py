@@ -192,7 +192,7 @@ class Waiting:
         self._forget_empty(found.queue)
         if not found.members:
             del self._classes[key]
-            del self._doors[key.local_queue][key]
+            self._forget_class(key)
 
     def move(self, local_queue: objects.Key, queue: str | None) -> None:
         """Take over where a LocalQueue leads now; slices stay with their parent's queue."""
@@ -215,6 +215,12 @@ class Waiting:
     def first(self, queue: str | None, most: int | None = None) -> list[Place]:
         """Return those who wait for a ClusterQueue, in order."""
         return self.line(queue).first(most)
+
+    def _forget_class(self, key: ClassKey) -> None:
+        classes = self._doors[key.local_queue]
+        del classes[key]
+        if not classes:
+            del self._doors[key.local_queue]
 
     def _forget_empty(self, queue: str | None) -> None:
         if not self._lines[queue].heads:

@@ -7,6 +7,7 @@ import pytest
 from autoscaler.admission.quota import cycle
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.configuration import Tables
+from autoscaler.admission.quota.refusals import Reason
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import (
     NOW,
@@ -173,6 +174,15 @@ def test_a_local_queue_that_comes_leads_elsewhere_or_goes_takes_its_jobs_with_it
     assert cycles.refused() == ["x"]
 
 
+def test_who_was_refused_for_lack_of_room_is_told_that_its_local_queue_is_being_deleted() -> None:
+    cycles = full()
+    cycles.see(local_queue(deleted=True, rv=2))
+    assert cycles.refused() == ["x"]
+    refusal = cycles.books.refusal_of("u-x")
+    assert refusal is not None
+    assert refusal.reason is Reason.LOCAL_QUEUE_LEAVING
+
+
 def test_slices_stay_with_their_parents_queue_wherever_their_local_queue_leads() -> None:
     parent = workload("p", count=2, granted=1)
     cycles = Cycles(usual(cluster_queue("other", flavors={"spot": {"cpu": 0}}), parent, slice_of("p", 0)))
@@ -198,3 +208,22 @@ def test_one_that_does_not_wait_claims_nothing() -> None:
     books.wake(NOW)
     assert books.claim_of("u-a") is None
     assert books.claim_of("u-b") is not None
+
+
+# What is forgotten
+
+
+def test_nothing_is_kept_of_those_who_wait_no_more() -> None:
+    made = usual(*(workload(name, queue=f"door-{name}", cpu=cpu) for cpu, name in enumerate("abc", start=1)))
+    books = Books(made)
+    books.wake(NOW)
+    made.local_queues.seen(local_queue("door-a"))
+    assert list(books.waiting.queues()) == [None, "team"]
+    for name in "bc":
+        made.local_queues.seen(local_queue(f"door-{name}"))
+    assert list(books.waiting.queues()) == ["team"]
+    made.workloads.seen(workload("a", granted=1, rv=2))
+    for name in "bc":
+        made.workloads.gone(workload(name, rv=2).meta)
+    waiting = books.waiting
+    assert (waiting._classes, waiting._doors, waiting._lines) == ({}, {}, {})
