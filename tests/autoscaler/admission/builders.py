@@ -219,10 +219,11 @@ def pod(  # noqa: PLR0913  # each test sets what matters
     phase: str = "Running",
     deleted: bool = False,
     owned: bool = True,
+    owner_uid: str = "",
     rv: int = 1,
 ) -> objects.Pod:
-    """A pod whose gate was opened, with what was stamped on it then."""
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": job_uid, "controller": True}
+    """A pod whose gate was opened, with what was stamped on it then; its job owns it unless told otherwise."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": owner_uid or job_uid, "controller": True}
     notes = {keys.JOB_UID: job_uid, keys.CLUSTER_QUEUE: queue, keys.FLAVORS: flavors}
     manifest = {
         "metadata": metadata(

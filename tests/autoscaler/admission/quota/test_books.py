@@ -328,6 +328,37 @@ def test_slices_follow_whatever_becomes_of_their_workload() -> None:
     assert (books.usage, books.is_waiting("u-a-main-1")) == ({}, False)
 
 
+def _stands(books: Books) -> object:
+    """Return how the slice waits, and in which class; None: it does not."""
+    books.wake(NOW)
+    if not books.is_waiting("u-a-main-0"):
+        return None
+    found = books.class_of("u-a-main-0")
+    return found.key, found.queue, found.head
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"cluster_queue": "other"},
+        {"flavors": {"cpu": "demand"}},
+        {"granted": 0},
+        {"priority": 7},
+        {"active": False},
+        {"deleted": True},
+        {"evicted": True},
+        {"finished": True},
+    ],
+    ids=str,
+)
+def test_a_slice_follows_each_single_thing_that_changes_of_its_workload(changed: dict[str, Any]) -> None:
+    tables = builders.usual(workload("a", count=4, granted=1), slice_of("a", 0))
+    books = Books(tables)
+    before = _stands(books)
+    tables.workloads.seen(workload("a", rv=2, **{"count": 4, "granted": 1, **changed}))
+    assert before != _stands(books) == _stands(Books(tables))
+
+
 def test_a_workload_waits_once_its_last_slice_is_gone() -> None:
     tables = builders.usual(slice_of("a", 0), slice_of("a", 1), workload("a"))
     books = Books(tables)
@@ -337,3 +368,24 @@ def test_a_workload_waits_once_its_last_slice_is_gone() -> None:
     tables.workloads.gone(slice_of("a", 1, rv=2).meta)
     assert books.is_waiting("u-a")
     assert list(books.waiting.queues()) == ["team"]
+
+
+# Which queue one belongs to
+
+
+def test_who_has_quota_belongs_to_the_queue_that_granted_it_wherever_its_local_queue_leads() -> None:
+    moved = builders.local_queue(queue="other", rv=2)
+    books = Books(builders.usual(moved, workload("a", granted=1), slice_of("a", 0), workload("b")))
+    assert [books.queue_of(books.workload(uid)) for uid in ("u-a", "u-a-main-0", "u-b")] == ["team", "team", "other"]
+
+
+def test_a_slice_without_a_parent_belongs_where_its_own_quota_is_from_or_its_local_queue_leads() -> None:
+    granted = slice_of("a", 0, granted=1, cluster_queue="other")
+    books = Books(builders.usual(granted, slice_of("a", 1), workload("b"), slice_of("b", 0)))
+    uids = ("u-a-main-0", "u-a-main-1", "u-b-main-0")
+    assert [books.queue_of(books.workload(uid)) for uid in uids] == ["other", "team", "team"]
+
+
+def test_who_waits_before_a_local_queue_that_does_not_exist_belongs_to_no_queue() -> None:
+    books = Books(builders.usual(workload("a", queue="gone")))
+    assert books.queue_of(books.workload("u-a")) is None

@@ -137,6 +137,31 @@ def test_one_that_would_borrow_by_displacing_comes_after_those_that_would_not() 
     assert play.step() == ["claim modest"]
 
 
+def test_what_is_claimed_in_this_very_plan_makes_nobody_a_borrower() -> None:
+    """The third queue uses more than its own only by what `next` claims: nobody of it is displaced for `mine`."""
+    quota = {"spot": {"cpu": 5, "memory": 0}}
+    made = tables(
+        flavor(),
+        cluster_queue("team", flavors=quota, cohort="all", reclaim="Any", strict=True),
+        cluster_queue("other", flavors={"spot": {"cpu": 5, "memory": 5}}, cohort="all"),
+        cluster_queue("third", flavors=quota, cohort="all", within="LowerPriority"),
+        local_queue("door", queue="team"),
+        local_queue("third-door", queue="third"),
+    )
+    play = Play(
+        made,
+        running("busy", 3),
+        theirs("own", 5),
+        running("low", 1, cluster_queue="third", queue="third-door"),
+        running("kept", 4, cluster_queue="third", queue="third-door", priority=20),
+        workload_manifest("next", count=3, queue="third-door", priority=10),
+        workload_manifest("first", pod_sets=[builders.pod_set(requests={"memory": 1})], priority=5),
+        workload_manifest("mine", count=2),
+    )
+    assert play.step() == ["claim next", "admit first"]
+    assert play.step() == ["evict low"]
+
+
 # When a claim is dropped
 
 

@@ -86,6 +86,13 @@ def test_where_nothing_is_lent_to_others_one_may_borrow_rather_than_displace_mor
     assert (play.step(), play.step()) == (["claim high"], ["evict low1"])
 
 
+def test_what_queues_of_another_cohort_use_makes_no_difference() -> None:
+    made = two_queues(cluster_queue("far", cohort="another"), within="LowerPriority", reclaim="Any")
+    far = running("far", 9, cluster_queue="far", queue="far-door")
+    play = Play(made, running("low1", 5), running("low2", 5), far, workload_manifest("high", count=5, priority=1))
+    assert (play.step(), play.step()) == (["claim high"], ["evict low1"])
+
+
 def test_victims_of_all_queues_are_taken_by_priority() -> None:
     made = two_queues(within="LowerPriority", reclaim="LowerPriority")
     play = Play(made, running("mine", 3, priority=1), theirs("lent", 7), workload_manifest("high", count=2, priority=2))
@@ -211,6 +218,28 @@ def test_nobody_is_displaced_for_what_another_only_claims() -> None:
     assert play.step() == ["admit next"]
 
 
+def test_a_queue_that_borrows_one_resource_of_those_that_are_lacking_loses_somebody() -> None:
+    quota = {"spot": {"cpu": 5, "memory": 5}}
+    made = tables(
+        flavor(),
+        *(cluster_queue(name, flavors=quota, cohort="all", reclaim="Any") for name in ("team", "other", "third")),
+        *(local_queue(door, queue=name) for door, name in (("door", "team"), ("other-door", "other"))),
+    )
+    both = {"cpu": "spot", "memory": "spot"}
+
+    def with_sets(name: str, cpu: int, memory: int, **more: Any) -> Manifest:
+        sets = [builders.pod_set(count=5, requests={"cpu": cpu, "memory": memory})]
+        return workload_manifest(name, pod_sets=sets, flavors=both, **more)
+
+    play = Play(
+        made,
+        with_sets("much-cpu", 2, 1, granted=5, cluster_queue="other", queue="other-door"),
+        with_sets("much-memory", 1, 2, granted=5, cluster_queue="third", priority=5),
+        with_sets("mine", 1, 1),
+    )
+    assert (play.step(), play.step()) == (["claim mine"], ["evict much-cpu"])
+
+
 def test_only_one_that_stays_within_nominal_takes_back() -> None:
     play = Play(two_queues(reclaim="Any"), theirs("a", 8), workload_manifest("mine", count=6))
     assert play.step() == []
@@ -256,4 +285,27 @@ def test_a_flavor_that_nobody_borrows_is_passed_over_for_one_that_is_lent() -> N
     made = two_flavors(other, local_queue("other-door", queue="other"), cohort="all", reclaim="Any")
     play = Play(made, running("mine", 5), theirs("own", 5), theirs("lent", 10, flavors={"cpu": "demand"}))
     play.cluster.put(workload_manifest("next", count=5))
+    assert (play.step(), play.step()) == (["claim next"], ["evict lent"])
+
+
+def test_every_flavor_of_the_group_that_has_the_most_is_tried() -> None:
+    groups = [{"spot": {"cpu": 5}}, {"a100": {"gpu": 5}, "h100": {"gpu": 5}}]
+    made = tables(
+        *map(flavor, ("spot", "a100", "h100")),
+        cluster_queue("team", groups=groups, cohort="all", reclaim="Any"),
+        cluster_queue("other", groups=groups, cohort="all"),
+        local_queue("door", queue="team"),
+    )
+
+    def with_gpus(name: str, count: int, kind: str, **more: Any) -> Manifest:
+        sets = [builders.pod_set(count=count, requests={"gpu": 1})]
+        return workload_manifest(name, pod_sets=sets, flavors={"gpu": kind}, **more)
+
+    play = Play(
+        made,
+        with_gpus("mine", 5, "a100", granted=5),
+        with_gpus("own", 5, "a100", granted=5, cluster_queue="other"),
+        with_gpus("lent", 10, "h100", granted=10, cluster_queue="other"),
+        with_gpus("next", 5, "h100"),
+    )
     assert (play.step(), play.step()) == (["claim next"], ["evict lent"])
