@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from autoscaler.api import keys
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
 from tests.scenarios.admission_world import CLUSTER_QUEUES, World, runtime
@@ -210,10 +211,15 @@ def test_what_is_refused_is_asked_for_less_and_less_often_and_ends_well(story: s
     refusing = virtual_time.run(_play(STORIES[story], status))
     assert refusing.refused, "the story never came to this call"
     for call, times in refusing.refused.items():
-        minutes = Counter(int((at - times[0]) // 60) for at in times)
-        assert minutes[0] <= FIRST_MINUTE, (call, minutes)
-        assert max((count for minute, count in minutes.items() if minute), default=0) <= LATER_A_MINUTE, (call, minutes)
+        _check_bound(call, times)
     assert refusing.sent < MINUTES * 200, "something else was sent without end"
+
+
+def _check_bound(call: str, times: Sequence[float]) -> None:
+    """See to it that a call was not sent too often, by when it was refused."""
+    minutes = Counter(int((at - times[0]) // 60) for at in times)
+    assert minutes[0] <= FIRST_MINUTE, (call, minutes)
+    assert max((count for minute, count in minutes.items() if minute), default=0) <= LATER_A_MINUTE, (call, minutes)
 
 
 async def _play(story: Story, status: int | None) -> Refusing:
@@ -289,3 +295,66 @@ class _OnePod:
                 self.refused += 1
                 return port.Response(status=422, body=b'{"reason": "Invalid", "message": "no"}')
         return await self._api.send(request)
+
+
+class _NeverSettled:
+    """A connection on which a job's admission is never answered, and the write that would settle it is refused."""
+
+    def __init__(self, api: port.Api, answer: int | None, status: int | None) -> None:
+        self.is_on = True
+        self.admissions: list[float] = []
+        self.fences: list[float] = []
+        self.watch = api.watch
+        self._api = api
+        self._answer = answer
+        self._status = status
+
+    async def send(self, request: port.Request) -> port.Response:
+        body = request.body or b""
+        if self.is_on and request.method == "PATCH" and f"/workloads/job-{JOB}" in request.path:
+            if keys.FENCED.encode() in body:
+                return await self._refuse(self.fences, self._status)
+            if b'"podSetAssignments"' in body:
+                return await self._refuse(self.admissions, self._answer)
+        return await self._api.send(request)
+
+    async def _refuse(self, refused: list[float], status: int | None) -> port.Response:
+        refused.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0.005)
+        if status is None:
+            raise port.UnreachableError("the connection broke")
+        return port.Response(status=status, body=msgspec.json.encode({"reason": "Refused", "message": "no"}))
+
+
+@pytest.mark.accept("E15", part="whatever is refused is tried again, and keeps nobody waiting")
+@pytest.mark.parametrize("status", REFUSALS, ids=lambda status: status or "silence")
+@pytest.mark.parametrize("answer", [None, 500], ids=lambda status: status or "silence")
+def test_what_would_settle_an_unanswered_admission_is_sent_less_and_less_often_too(
+    answer: int | None, status: int | None
+) -> None:
+    connection = virtual_time.run(_never_settle(answer, status))
+    _check_bound("admission", connection.admissions)
+    _check_bound("fence", connection.fences)
+    assert len(connection.fences) > 20, "it is tried for all of the hour"
+
+
+async def _never_settle(answer: int | None, status: int | None) -> _NeverSettled:
+    world, made = World(), list[_NeverSettled]()
+    world.add_queue(cpu=20)
+
+    def wrap(api: port.Api) -> port.Api:
+        made.append(_NeverSettled(api, answer, status))
+        return made[-1]
+
+    async with runtime(world, wrap=wrap):
+        world.add_job(JOB, pods=2, completions=None)
+        await asyncio.sleep(5)
+        world.add_job("other", pods=1, completions=None)
+        await asyncio.sleep(40)
+        assert world.running("other") == 1, "others wait"
+        await asyncio.sleep(3600)
+        assert world.running(JOB) == 0
+        made[0].is_on = False
+        await asyncio.sleep(120)
+        assert world.running(JOB) == 2
+    return made[0]
