@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.admission.quota import amounts
 
-pytestmark = pytest.mark.accept("E17", part="amounts are told as people write them")
+pytestmark = pytest.mark.accept("U4", part="amounts in units people use")
 
 
 @pytest.mark.parametrize(

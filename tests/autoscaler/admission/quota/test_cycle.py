@@ -23,7 +23,8 @@ from tests.autoscaler.admission.builders import (
     workload,
 )
 
-pytestmark = pytest.mark.accept("E11", part="who is admitted, in which order, and what the others are told")
+ORDER = pytest.mark.accept("E11", part="who is admitted, in which order, and what the others are told")
+TOLD = pytest.mark.accept("E20", part="a missing queue, or a namespace that it refuses, is told")
 SPOT = {"spot": {"cpu": 10}}
 
 
@@ -58,28 +59,33 @@ def cohort(mine: Any = 5, theirs: Any = 5, *stored: Any, **more: Any) -> Tables:
 # What fits
 
 
+@ORDER
 def test_what_fits_is_admitted_and_the_rest_is_told_what_is_missing() -> None:
     plan = decide(usual(workload("a", cpu=7, age=9), workload("b", cpu=8, age=8)))
     assert names(plan) == ["admit a"]
     assert told(plan) == {"b": "needs 8 cpu of flavor spot, 3 are free: 5 missing"}
 
 
+@ORDER
 def test_usage_of_workloads_slices_and_strays_takes_room() -> None:
     used = [workload("a", count=3, granted=2), slice_of("a", 0, granted=1), pod(job_uid="gone", cpu=3)]
     assert names(decide(usual(*used, workload("b", cpu=5)))) == []
     assert names(decide(usual(*used, workload("b", cpu=4)))) == ["admit b"]
 
 
+@ORDER
 def test_pods_that_run_while_their_workload_waits_take_room_too() -> None:
     used = [workload("a", cpu=20), pod(job_uid="u-job-a", cpu=3)]
     assert names(decide(usual(*used, workload("b", cpu=8)))) == []
     assert names(decide(usual(*used, workload("b", cpu=7)))) == ["admit b"]
 
 
+@ORDER
 def test_nothing_is_admitted_where_more_is_used_than_there_is() -> None:
     assert names(decide(usual(workload("a", count=11, granted=11), workload("b", cpu="1m")))) == []
 
 
+@ORDER
 def test_a_claim_is_held_against_everybody_but_its_owner() -> None:
     claim = {"claim": builders.admission({"main": 8})}
     claimant = workload("a", count=8, status=claim, age=1)
@@ -90,6 +96,7 @@ def test_a_claim_is_held_against_everybody_but_its_owner() -> None:
 # Order
 
 
+@ORDER
 def test_order_is_priority_then_workloads_before_slices_then_age_then_uid() -> None:
     waiting = [
         workload("young", age=1),
@@ -103,11 +110,13 @@ def test_order_is_priority_then_workloads_before_slices_then_age_then_uid() -> N
     assert names(decide(usual(*waiting))) == want
 
 
+@ORDER
 def test_a_slice_has_the_priority_of_its_parent() -> None:
     waiting = [workload("p", count=2, granted=1, priority=5), slice_of("p", 0), workload("b", priority=4)]
     assert names(decide(usual(*waiting))) == ["admit p-main-0", "admit b"]
 
 
+@ORDER
 def test_those_within_nominal_come_before_those_that_borrow() -> None:
     waiting = [workload("a", cpu=6, priority=9), workload("b", cpu=5, queue="other-door")]
     plan = decide(cohort(5, 5, *waiting))
@@ -115,11 +124,13 @@ def test_those_within_nominal_come_before_those_that_borrow() -> None:
     assert told(plan) == {"a": "needs 6 cpu of flavor spot, 5 are free: 1 missing"}
 
 
+@ORDER
 def test_one_that_was_put_off_is_admitted_once() -> None:
     waiting = [workload("a", cpu=6, priority=9), workload("b", queue="other-door"), workload("c", cpu=8, priority=-1)]
     assert names(decide(cohort(5, 10, *waiting))) == ["admit b", "admit a", "admit c"]
 
 
+@ORDER
 def test_one_that_borrows_more_of_one_resource_only_is_put_off_as_well() -> None:
     def quota(cpu: int) -> Any:
         return {"spot": {"cpu": cpu, "memory": "9Gi"}}
@@ -138,6 +149,7 @@ def test_one_that_borrows_more_of_one_resource_only_is_put_off_as_well() -> None
     assert names(decide(made)) == ["admit b"]
 
 
+@ORDER
 def test_one_that_borrows_is_looked_at_again_when_its_first_flavor_is_full() -> None:
     demand_only = builders.pod_set(cpu=4, nodeSelector={"kind": "demand"})
     made = tables(
@@ -173,6 +185,7 @@ def test_slices_younger_than_a_blocked_head_wait_behind_it_and_older_ones_do_not
     assert names(decide(strict(*waiting, lowly))) == []
 
 
+@ORDER
 def test_one_that_has_a_claim_is_looked_at_once_in_a_strict_queue_too() -> None:
     claim = {"claim": builders.admission({"main": 1})}
     assert names(decide(strict(workload("a", status=claim), workload("b", age=1)))) == ["admit a", "admit b"]
@@ -194,11 +207,13 @@ def test_a_slice_is_locked_to_the_flavor_of_what_its_parent_has_now() -> None:
     assert kept.class_of(part.meta.uid).key == waiting.key_of(part, parent)
 
 
+@ORDER
 def test_a_slice_that_does_not_fit_blocks_nobody() -> None:
     waiting = [workload("p", count=9, granted=1, priority=9), slice_of("p", 0, cpu=10), workload("b")]
     assert names(decide(strict(*waiting))) == ["admit b"]
 
 
+@ORDER
 def test_one_that_no_quota_could_help_blocks_nobody() -> None:
     waiting = [workload("odd", pod_sets=[builders.pod_set(requests={"gpu": 1})], age=9), workload("b")]
     plan = decide(strict(*waiting))
@@ -253,6 +268,7 @@ def test_drained_queues_are_drained_in_the_order_of_their_names() -> None:
     assert names(decide(made)) == ["evict wa", "evict wb", "evict wc"]
 
 
+@TOLD
 @pytest.mark.parametrize(
     ("changed", "want"),
     [
@@ -270,11 +286,13 @@ def test_a_door_that_leads_nowhere_is_told(changed: Any, want: str) -> None:
     assert (names(plan), told(plan)) == ([], {"a": want})
 
 
+@TOLD
 def test_a_missing_local_queue_is_told() -> None:
     plan = decide(usual(workload("a", queue="nope")))
     assert (names(plan), told(plan)) == ([], {"a": "LocalQueue nope does not exist"})
 
 
+@TOLD
 def test_a_namespace_that_gets_the_label_is_let_in() -> None:
     made = usual(cluster_queue(namespaceSelector={"matchLabels": {"a": "b"}}, rv=2), workload("a"))
     books = Books(made)
@@ -286,6 +304,7 @@ def test_a_namespace_that_gets_the_label_is_let_in() -> None:
 # Time and memory
 
 
+@pytest.mark.accept("E18", part="the pause before the next attempt")
 def test_one_that_is_to_be_tried_later_waits_for_its_time() -> None:
     made = usual(workload("a", status={"requeue": {"count": 1, "at": builders.time(-60)}}))
     assert decide(made) == cycle.CyclePlan(wake_at=NOW + 60)
@@ -323,6 +342,7 @@ def test_a_plan_has_no_more_writes_than_allowed_and_says_that_there_is_more() ->
 # What is written
 
 
+@pytest.mark.accept("E16", part="admission is written whole, on what was decided upon")
 def test_an_admission_is_written_whole() -> None:
     sets = [builders.pod_set("head", 1), builders.pod_set("gpu", 2), builders.pod_set("idle", 0)]
     status = {"claim": builders.admission({"head": 1, "gpu": 2}), "position": 3, "estimatedWaitSeconds": 9}
@@ -373,6 +393,7 @@ def test_one_comes_back_with_no_more_than_it_was_first_admitted_with() -> None:
     assert [each["count"] for each in write.body["admission"]["podSetAssignments"]] == [1]
 
 
+@pytest.mark.accept("E16", part="admission is written whole, on what was decided upon")
 def test_a_write_on_what_has_changed_meanwhile_fails() -> None:
     made = usual()
     cluster = Cluster(made, [builders.workload_manifest("a")])
@@ -386,6 +407,7 @@ def test_a_write_on_what_has_changed_meanwhile_fails() -> None:
 # Who waits
 
 
+@pytest.mark.accept("E14", part="evicted and finished work, and slices of it, are never nominated")
 @pytest.mark.parametrize(
     "given",
     [
@@ -401,6 +423,7 @@ def test_those_are_never_nominated(given: dict[str, Any]) -> None:
     assert decide(usual(workload("a", **{"granted": 1, **given}), slice_of("a", 0))) == cycle.CyclePlan()
 
 
+@pytest.mark.accept("E14", part="evicted and finished work, and slices of it, are never nominated")
 def test_a_workload_with_slices_is_never_nominated() -> None:
     assert names(decide(usual(workload("a"), slice_of("a", 0)))) == []
     assert names(decide(usual(workload("a"), slice_of("a", 0, parent_uid="another")))) == ["admit a"]

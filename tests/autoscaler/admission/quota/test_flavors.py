@@ -21,7 +21,7 @@ from tests.autoscaler.admission.builders import (
     workload_manifest,
 )
 
-pytestmark = pytest.mark.accept("E9", part="which flavor pods get, and why not another")
+KEPT = pytest.mark.accept("E9", part="slices of one pod set keep to one flavor")
 BOTH = {"spot": {"cpu": 4}, "demand": {"cpu": 8}}
 TAINT = {"key": "spot", "value": "yes", "effect": "NoSchedule"}
 
@@ -60,6 +60,7 @@ def test_the_first_flavor_with_room_is_taken() -> None:
     assert chosen(two_flavors(), full, asks(cpu=8)) == want
 
 
+@pytest.mark.accept("E11", part="cohorts borrow up to borrowingLimit")
 @pytest.mark.parametrize(("limit", "most"), [(None, 14), (3, 7), (99, 14)])
 def test_what_is_larger_than_all_quota_is_told_so(limit: int | None, most: int) -> None:
     quota = {"cpu": 4} if limit is None else {"cpu": (4, limit)}
@@ -69,6 +70,7 @@ def test_what_is_larger_than_all_quota_is_told_so(limit: int | None, most: int) 
     assert chosen(made, asks(cpu=most + 1)) == want
 
 
+@pytest.mark.accept("E11", part="cohorts borrow up to borrowingLimit")
 def test_borrowing_from_the_first_comes_before_the_second() -> None:
     lender = cluster_queue("lender", flavors={"spot": {"cpu": 4}, "demand": {"cpu": 0}}, cohort="all")
     assert chosen(two_flavors(lender, cohort="all"), asks(cpu=5)) == {"main": {"cpu": "spot"}}
@@ -119,12 +121,14 @@ def test_where_too_much_is_used_nothing_is_said_to_be_free() -> None:
     assert chosen(one, full, asks()) == "needs 1 cpu of flavor spot, 0 are free: 1 missing"
 
 
+@pytest.mark.accept("E20", part="a resource that the queue does not cover is told")
 def test_the_first_resource_by_name_that_is_not_covered_is_told() -> None:
     sets = [{"name": "main", "count": 1, "requests": {"gpu": 1, "disk": 1}}]
     want = "pod set main requests disk, which ClusterQueue team has no quota for"
     assert chosen(two_flavors(), workload_manifest("a", pod_sets=sets)) == want
 
 
+@KEPT
 def test_where_groups_were_merged_growth_keeps_to_one_of_its_flavors() -> None:
     quota = {name: {"cpu": 9, "memory": "9Gi"} for name in ("spot", "demand")}
     sets = [{"name": "main", "count": 3, "requests": {"cpu": 1, "memory": "1Gi"}}]
@@ -210,12 +214,14 @@ def test_a_flavor_that_suits_is_taken(spot: dict[str, Any], pods: dict[str, Any]
     assert chosen(two_flavors(spot=spot), asks(**pods)) == {"main": {"cpu": "spot"}}
 
 
+@pytest.mark.accept("E20", part="a flavor that is being deleted takes nothing new")
 def test_a_flavor_that_is_missing_or_being_deleted_is_passed_over() -> None:
     missing = tables(flavor("demand"), cluster_queue(flavors=BOTH), local_queue())
     assert chosen(missing, asks()) == {"main": {"cpu": "demand"}}
     assert chosen(two_flavors(flavor("spot", deleted=True, rv=2)), asks()) == {"main": {"cpu": "demand"}}
 
 
+@pytest.mark.accept("E18", part="the next flavor")
 def test_flavors_that_were_tried_come_last() -> None:
     def tried(*names: str) -> Any:
         status = {"requeue": {"count": 1, "at": builders.time(1), "flavorsTried": list(names)}}
@@ -234,6 +240,7 @@ def test_a_slice_is_locked_to_its_parents_flavor_and_waits_if_it_has_no_room() -
     assert chosen(two_flavors(), full, slice_manifest("a", 0), name="a-main-0") == want
 
 
+@KEPT
 def test_slices_of_a_pod_set_added_later_choose_freely_and_keep_together() -> None:
     sets = [pod_set("main", 1), pod_set("new", 4)]
     parent = workload_manifest("a", pod_sets=sets, granted={"main": 1}, flavors={"cpu": "demand"})
@@ -253,6 +260,7 @@ def test_slices_of_a_pod_set_added_later_choose_freely_and_keep_together() -> No
     assert chosen(two_flavors(), folded, first, sibling, name="a-new-0") == {"new": {"cpu": "spot"}}
 
 
+@KEPT
 def test_slices_of_other_jobs_choose_for_themselves() -> None:
     sets = [pod_set("main", 1), pod_set("new", 9)]
     parents = [workload_manifest(name, pod_sets=sets, granted={"main": 0}) for name in "ab"]
@@ -265,6 +273,7 @@ def test_slices_of_other_jobs_choose_for_themselves() -> None:
     assert granted.assignments[0].flavors == {"cpu": "demand"}
 
 
+@pytest.mark.accept("E18", part="the next flavor")
 def test_jobs_that_tried_other_flavors_are_not_alike() -> None:
     """The first takes spot for what could use both, and then lacks it for what cannot."""
     sets = [pod_set("any", 1, cpu=4), pod_set("bound", 1, cpu=4, nodeSelector={"kind": "spot"})]
@@ -282,6 +291,7 @@ def test_jobs_that_tried_other_flavors_are_not_alike() -> None:
     assert every["b"].admission is not None
 
 
+@KEPT
 def test_slices_that_choose_freely_in_one_plan_choose_alike() -> None:
     sets = [pod_set("main", 1), pod_set("new", 9)]
     parent = workload_manifest("a", pod_sets=sets, granted={"main": 1}, flavors={"cpu": "demand"})
@@ -291,6 +301,7 @@ def test_slices_that_choose_freely_in_one_plan_choose_alike() -> None:
     assert told == {"a-new-1": "needs 3 cpu of flavor spot, 1 are free: 2 missing"}
 
 
+@KEPT
 def test_a_claim_for_another_flavor_than_a_sibling_got_is_dropped() -> None:
     sets = [pod_set("main", 1), pod_set("new", 9)]
     parent = workload_manifest("a", pod_sets=sets, granted={"main": 1}, flavors={"cpu": "demand"}, priority=1)

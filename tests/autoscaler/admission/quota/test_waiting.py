@@ -20,7 +20,7 @@ from tests.autoscaler.admission.builders import (
     workload,
 )
 
-pytestmark = pytest.mark.accept("E11", part="who was refused is looked at again once something could let it in")
+LOOKED_AT_AGAIN = pytest.mark.accept("E11", part="who was refused is looked at again once something could let it in")
 PREEMPTS = {"within": "LowerPriority"}
 
 
@@ -97,12 +97,14 @@ def test_who_was_refused_is_set_aside_until_the_state_of_affairs_changes() -> No
 # What is
 
 
+@LOOKED_AT_AGAIN
 def test_who_was_refused_is_looked_at_again_when_another_is_gone() -> None:
     cycles = full()
     cycles.made.workloads.gone(workload("a", rv=2).meta)
     assert cycles.written() == ["admit x"]
 
 
+@LOOKED_AT_AGAIN
 def test_who_was_refused_is_looked_at_again_when_a_claim_is_gone() -> None:
     claimant = workload("c", count=8, age=9, status={"claim": admission({"main": 8})})
     cycles = Cycles(usual(workload("going", count=5, granted=5, evicted=True), claimant, workload("x", cpu=5)))
@@ -111,12 +113,14 @@ def test_who_was_refused_is_looked_at_again_when_a_claim_is_gone() -> None:
     assert cycles.written() == ["admit x"]
 
 
+@LOOKED_AT_AGAIN
 def test_who_was_refused_is_looked_at_again_when_others_may_be_displaced() -> None:
     cycles = full(**PREEMPTS)
     cycles.see(workload("a", count=9, granted=9, priority=-1, rv=2))
     assert cycles.written() == ["claim x"]
 
 
+@LOOKED_AT_AGAIN
 @pytest.mark.parametrize(
     "changed",
     [
@@ -130,6 +134,7 @@ def test_who_was_refused_is_looked_at_again_when_its_queue_changes(changed: Any)
     assert cycles.written() == ["admit x"]
 
 
+@LOOKED_AT_AGAIN
 def test_who_was_refused_is_looked_at_again_when_a_flavor_comes_changes_or_goes() -> None:
     cycles = Cycles(usual(cluster_queue(flavors={"demand": {"cpu": 5}}, rv=2), workload("x")))
     assert cycles.refused() == ["x"]
@@ -141,6 +146,7 @@ def test_who_was_refused_is_looked_at_again_when_a_flavor_comes_changes_or_goes(
     assert cycles.refused() == ["x"]
 
 
+@pytest.mark.accept("E20", part="a namespace that the queue refuses")
 @pytest.mark.parametrize("changed", [None, {"gone": True}, {"labels": {}}])
 def test_who_was_let_in_by_its_namespace_is_refused_when_that_changes(changed: dict[str, Any] | None) -> None:
     selected = cluster_queue(namespaceSelector={"matchLabels": {"a": "b"}}, rv=2)
@@ -153,6 +159,7 @@ def test_who_was_let_in_by_its_namespace_is_refused_when_that_changes(changed: d
     assert cycles.refused() == ([] if changed is None else ["x"])
 
 
+@pytest.mark.accept("E20", part="a namespace that the queue refuses")
 def test_a_namespace_that_comes_later_lets_its_jobs_in() -> None:
     cycles = Cycles(usual(cluster_queue(namespaceSelector={"matchLabels": {"a": "b"}}, rv=2), workload("x")))
     cycles.made.namespaces.gone(builders.namespace(rv=2).meta)
@@ -161,6 +168,7 @@ def test_a_namespace_that_comes_later_lets_its_jobs_in() -> None:
     assert cycles.written() == ["admit x"]
 
 
+@pytest.mark.accept("E20", part="a LocalQueue that is missing, moved or being deleted")
 def test_a_local_queue_that_comes_leads_elsewhere_or_goes_takes_its_jobs_with_it() -> None:
     cycles = Cycles(usual(cluster_queue("other"), workload("x", queue="late")))
     assert cycles.refused() == ["x"]
@@ -174,6 +182,7 @@ def test_a_local_queue_that_comes_leads_elsewhere_or_goes_takes_its_jobs_with_it
     assert cycles.refused() == ["x"]
 
 
+@pytest.mark.accept("E20", part="a LocalQueue that is missing, moved or being deleted")
 def test_who_was_refused_for_lack_of_room_is_told_that_its_local_queue_is_being_deleted() -> None:
     cycles = full()
     cycles.see(local_queue(deleted=True, rv=2))
@@ -183,6 +192,7 @@ def test_who_was_refused_for_lack_of_room_is_told_that_its_local_queue_is_being_
     assert refusal.reason is Reason.LOCAL_QUEUE_LEAVING
 
 
+@pytest.mark.accept("E3", part="slices stay in the queue of their parent")
 def test_slices_stay_with_their_parents_queue_wherever_their_local_queue_leads() -> None:
     parent = workload("p", count=2, granted=1)
     cycles = Cycles(usual(cluster_queue("other", flavors={"spot": {"cpu": 0}}), parent, slice_of("p", 0)))
@@ -213,6 +223,7 @@ def test_one_that_does_not_wait_claims_nothing() -> None:
 # What is forgotten
 
 
+@pytest.mark.accept("R7", part="nothing is kept of work that waits no more")
 def test_nothing_is_kept_of_those_who_wait_no_more() -> None:
     made = usual(*(workload(name, queue=f"door-{name}", cpu=cpu) for cpu, name in enumerate("abc", start=1)))
     books = Books(made)
