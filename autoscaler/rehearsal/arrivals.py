@@ -4,17 +4,17 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoscaler.rehearsal.trace import DAY_SECONDS, Queue, Trace, Wave, Work
+from autoscaler.rehearsal.trace import DAY_SECONDS, Coming, Queue, Trace, Wave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Arrival:
-    """One piece of a queue's work, pod or Job that comes."""
+    """One piece of a queue's work, pod, Job or guest that comes."""
 
     after_seconds: float
     """From the start of the day."""
     name: str
-    """Of the queue, or of the kind of pods or Jobs."""
+    """Of the queue, or of the kind of pods, Jobs or guests."""
     number: int
     """Its number among those of this name, from 1."""
     takes_seconds: float
@@ -28,7 +28,7 @@ def arrivals(trace: Trace) -> list[Arrival]:
     return sorted(each for name, one in sorted(trace.work().items()) for each in _of(trace, name, one))
 
 
-def _of(trace: Trace, name: str, work: Work) -> Iterator[Arrival]:
+def _of(trace: Trace, name: str, work: Coming) -> Iterator[Arrival]:
     """Draw from a source of its own for each name, so that new work does not change the rest of the day."""
     source = random.Random(f"{trace.seed} {name}")  # noqa: S311  # a simulation, not cryptography
     moments = sorted(moment for wave in work.arrive for moment in _moments(trace, wave, source))

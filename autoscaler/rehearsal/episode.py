@@ -26,6 +26,8 @@ class Kind(StrEnum):
     EVICTION = "eviction"
     RESIZE = "resize"
     ADMISSION = "admission"
+    MACHINE = "machine"
+    ROOM = "room"
     GROWTH = "growth"
     REMOVAL = "removal"
     WORKERS = "workers"

@@ -13,7 +13,7 @@ from typing import Final
 from autoscaler.capacity import telling
 from autoscaler.capacity.model import Reason
 from autoscaler.cloud.port import Verdict
-from autoscaler.rehearsal import job_episodes, words
+from autoscaler.rehearsal import guest_episodes, job_episodes, words
 from autoscaler.rehearsal.episode import Episode, Kind, together
 from autoscaler.rehearsal.record import Logged, Record, Told
 
@@ -34,6 +34,7 @@ def episodes(record: Record) -> list[Episode]:
         _budgets(record),
         _limits(record),
         job_episodes.episodes(record.queued),
+        guest_episodes.episodes(record),
         _growth(record),
         _removals(record),
         _workers(record),

@@ -7,7 +7,7 @@ from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.node_groups import NodeGroupSpec
 from autoscaler.rehearsal.observing import WORK
-from autoscaler.rehearsal.trace import Queue, QueuedJob, Work
+from autoscaler.rehearsal.trace import Guest, Queue, QueuedJob, Work
 from autoscaler.simulation import kubelet
 
 CONTAINER = "work"
@@ -27,6 +27,17 @@ def pod(name: str, work: str, of: Work, takes_seconds: float) -> Manifest:
         "annotations": {kubelet.RUN_FOR: f"{takes_seconds:.3f}s"},
     }
     return {"metadata": metadata, "spec": {**_spec(of), "restartPolicy": "Never"}}
+
+
+def guest(name: str, work: str, of: Guest, takes_seconds: float) -> Manifest:
+    """Write a pod that asks for a machine, runs for a while and ends. What it requests is the machine's."""
+    metadata = {
+        "name": name,
+        "namespace": of.namespace,
+        "labels": {WORK: work, keys.MACHINE_GROUP: of.group, keys.MACHINE_TYPE: of.type},
+        "annotations": {kubelet.RUN_FOR: f"{takes_seconds:.3f}s"},
+    }
+    return {"metadata": metadata, "spec": {"containers": [_container()], "restartPolicy": "Never"}}
 
 
 def job(name: str, work: str, of: QueuedJob, takes_seconds: float) -> Manifest:
@@ -88,12 +99,14 @@ def node(name: str, spec: NodeGroupSpec, allocatable: Mapping[str, int], provide
 
 
 def _spec(work: Work) -> dict[str, Any]:
-    container = {"name": CONTAINER, "image": "example.com/work:1", "resources": {"requests": dict(work.requests)}}
     gpus = work.requests.get(keys.GPU_RESOURCE)
-    if gpus is not None:  # Kubernetes wants a limit for such resources
-        container["resources"] = {"requests": dict(work.requests), "limits": {keys.GPU_RESOURCE: gpus}}
+    limits = {} if gpus is None else {"limits": {keys.GPU_RESOURCE: gpus}}  # Kubernetes wants one for such resources
     return {
-        "containers": [container],
+        "containers": [_container(resources={"requests": dict(work.requests), **limits})],
         **({"nodeSelector": dict(work.node_selector)} if work.node_selector else {}),
         **({"tolerations": [dict(each) for each in work.tolerations]} if work.tolerations else {}),
     }
+
+
+def _container(resources: Manifest | None = None) -> Manifest:
+    return {"name": CONTAINER, "image": "example.com/work:1", "resources": resources or {}}

@@ -1,4 +1,7 @@
-"""Watch a day go by: the pods' waits, the runtime's log and events. It changes nothing."""
+"""Watch a day go by: the pods' waits, the runtime's log and events. It changes nothing.
+
+Pods that hold the room of machines are not looked at: they are no work.
+"""
 
 import contextlib
 import logging
@@ -75,6 +78,8 @@ class Observer:
 
     def _on_pod(self, change: Change) -> None:
         after, before = change.after, change.before
+        if _is_sleeper(after or before):
+            return
         was, phase = _phase(before), _phase(after)
         if after is not None and not _is_gated(after) and (before is None or _is_gated(before)):
             work = (after.object["metadata"].get("labels") or {}).get(WORK, "")
@@ -114,6 +119,12 @@ class Observer:
 def _is_gated(entry: Entry) -> bool:
     """Tell whether a pod waits for its job's quota."""
     return any(gate["name"] == keys.ADMISSION_GATE for gate in entry.object["spec"].get("schedulingGates") or ())
+
+
+def _is_sleeper(entry: Entry | None) -> bool:
+    """Tell whether a pod does nothing but hold the room of a machine."""
+    labels = (entry.object["metadata"].get("labels") or {}) if entry else {}
+    return bool(labels.get(keys.POD_ROLE) == keys.ROLE_RESERVATION)
 
 
 def _phase(entry: Any) -> str | None:  # noqa: ANN401  # an Entry or nothing

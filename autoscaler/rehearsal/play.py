@@ -13,13 +13,13 @@ from autoscaler.api.permissions import WorkerScope
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import election, kinds
 from autoscaler.options import Options
-from autoscaler.rehearsal import job_watching, manifests, observing
+from autoscaler.rehearsal import guest_watching, job_watching, manifests, observing
 from autoscaler.rehearsal.arrivals import Arrival, arrivals
 from autoscaler.rehearsal.record import InstanceLife, Record
 from autoscaler.rehearsal.stack import Stack
-from autoscaler.rehearsal.trace import DAY_SECONDS, QueuedJob, Trace
+from autoscaler.rehearsal.trace import DAY_SECONDS, Guest, QueuedJob, Trace, Work
 from autoscaler.rehearsal.waits import Waits
-from autoscaler.rehearsal.world import NAMESPACE, World
+from autoscaler.rehearsal.world import NAMESPACE, RUNTIME, World
 from autoscaler.runtime import leadership, planning, process, registry
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud.model import Obstacle
@@ -48,6 +48,15 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Watch:
+    """All that is seen of a day."""
+
+    observer: observing.Observer
+    jobs: job_watching.JobWatcher
+    guests: guest_watching.GuestWatcher
+
+
 def play(stack: Stack, trace: Trace, report: Report) -> Record:
     """Run a day to its end, telling how things stand as it goes."""
     return virtual_time.run(_play(stack, trace, report), start=trace.starts_at)
@@ -56,16 +65,19 @@ def play(stack: Stack, trace: Trace, report: Report) -> Record:
 async def _play(stack: Stack, trace: Trace, report: Report) -> Record:
     time = virtual_time.clock()
     world = World(stack, trace, time)
-    observer = observing.Observer(world.cluster, time)
-    watcher = job_watching.JobWatcher(world.cluster, time)
+    watch = _Watch(
+        observer=observing.Observer(world.cluster, time),
+        jobs=job_watching.JobWatcher(world.cluster, time),
+        guests=guest_watching.GuestWatcher(world.cluster, time),
+    )
     _hinder(world)
-    with observer.listening():
+    with watch.observer.listening():
         async with _runtime(world, stack):
-            _schedule(world)
+            _schedule(world, watch)
             for _ in range(PROGRESS_STEPS):
-                report(_progress(world, observer, watcher))
+                report(_progress(world, watch))
                 await asyncio.sleep(trace.lasts / PROGRESS_STEPS)
-            return _record(world, observer, watcher)
+            return _record(world, watch)
 
 
 def _hinder(world: World) -> None:
@@ -85,32 +97,36 @@ def _hinder(world: World) -> None:
             )
 
 
-def _schedule(world: World) -> None:
+def _schedule(world: World, watch: _Watch) -> None:
     """Let work come, and Jobs be resized, in their time."""
     loop, trace = asyncio.get_running_loop(), world.trace
     for arrival in arrivals(trace):
-        loop.call_later(arrival.after_seconds, _arrive, world, arrival)
+        loop.call_later(arrival.after_seconds, _arrive, world, watch, arrival)
     for name, job in trace.jobs.items():
         for each in job.resizes:
             loop.call_later(trace.after_start(each.at), world.resize, name, each.parallelism)
 
 
-def _arrive(world: World, arrival: Arrival) -> None:
+def _arrive(world: World, watch: _Watch, arrival: Arrival) -> None:
     if arrival.in_queue:
         world.line(arrival.name).push(arrival.takes_seconds)
         return
     name, takes = f"{arrival.name}-{arrival.number:04d}", arrival.takes_seconds
     work = world.trace.work()[arrival.name]
-    if isinstance(work, QueuedJob):
-        world.create(manifests.job(name, arrival.name, work, takes), kinds.JOBS)
-    else:
-        world.create(manifests.pod(name, arrival.name, work, takes), kinds.PODS)
+    match work:
+        case QueuedJob():
+            world.create(manifests.job(name, arrival.name, work, takes), kinds.JOBS)
+        case Guest():
+            watch.guests.comes(name, work)
+            world.admit(manifests.guest(name, arrival.name, work, takes))
+        case Work():
+            world.create(manifests.pod(name, arrival.name, work, takes), kinds.PODS)
 
 
 @contextlib.asynccontextmanager
 async def _runtime(world: World, stack: Stack) -> AsyncGenerator[None, None]:
     """Run one replica of the runtime with all controllers, put together as `run` does, on what is simulated."""
-    api, time = world.cluster.client(IDENTITY), world.clock
+    api, time = world.cluster.client(RUNTIME.user), world.clock
     holder = leadership.holder_of(IDENTITY, "rehearsal", "0")
     registrations = registry.registrations(controllers.CONTROLLERS, _options(world, stack))
     make = leadership.elector_maker(
@@ -155,18 +171,19 @@ def _options(world: World, stack: Stack) -> Options:
     )
 
 
-def _progress(world: World, observer: observing.Observer, watcher: job_watching.JobWatcher) -> Progress:
+def _progress(world: World, watch: _Watch) -> Progress:
     return Progress(
         at=world.clock.now(),
         instances=sum(len(group.members) for group in world.cloud.groups.values()),
-        running=observer.running,
-        waiting=observer.waiting,
+        running=watch.observer.running,
+        waiting=watch.observer.waiting,
         queued=sum(len(world.line(name)) for name in world.trace.queues),
-        without_quota=watcher.waiting,
+        without_quota=watch.jobs.waiting,
     )
 
 
-def _record(world: World, observer: observing.Observer, watcher: job_watching.JobWatcher) -> Record:
+def _record(world: World, watch: _Watch) -> Record:
+    observer = watch.observer
     instances = tuple(
         InstanceLife(
             id=one.id,
@@ -186,7 +203,8 @@ def _record(world: World, observer: observing.Observer, watcher: job_watching.Jo
         logs=observer.logs,
         told=observer.told,
         pods_by_pool=dict(observer.pods_by_pool),
-        queued=watcher.seen(),
+        queued=watch.jobs.seen(),
+        guests=watch.guests.seen(),
     )
 
 

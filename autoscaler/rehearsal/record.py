@@ -6,6 +6,7 @@ from typing import Any
 
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.rehearsal.guest_record import Guests
 from autoscaler.rehearsal.job_record import QueuedJobs
 from autoscaler.rehearsal.waits import Waits
 
@@ -64,3 +65,4 @@ class Record:
     pods_by_pool: Mapping[str, int] = field(default_factory=dict)
     """How many pods ran on the instances of each pool."""
     queued: QueuedJobs = field(default_factory=QueuedJobs)
+    guests: Guests = field(default_factory=Guests)

@@ -5,11 +5,11 @@ from typing import Final
 
 from autoscaler.api.scaling import PriceList
 from autoscaler.cloud.prices import Prices
-from autoscaler.rehearsal import chart, episodes, job_tables, tables, words
+from autoscaler.rehearsal import chart, episodes, guest_tables, job_tables, tables, words
 from autoscaler.rehearsal.episode import Episode
 from autoscaler.rehearsal.record import Record
 
-TELLING: Final = 14
+TELLING: Final = 16
 WIDTH: Final = 110
 
 
@@ -29,6 +29,7 @@ def report(record: Record, given: PriceList) -> str:
         [f"POOLS{note}", *tables.pools(record, prices, given.currency)],
         ["HOW LONG WORK WAITED until it ran", *tables.waits(record)],
         *_queued(record),
+        *_guests(record),
         [f"THE MOST TELLING {len(chosen)} OF {len(found)} DECISIONS, with their reasons", *_told(chosen)],
     ]
     return "\n\n".join("\n".join(part) for part in parts)
@@ -45,8 +46,16 @@ def _queued(record: Record) -> list[list[str]]:
     ]
 
 
+def _guests(record: Record) -> list[list[str]]:
+    """Write about guests of machines, if there were any."""
+    if not record.guests.lives:
+        return []
+    title = "MACHINES: how long guests waited until they ran, with room held when they came and without"
+    return [[title, *guest_tables.machines(record), guest_tables.checked(record.guests)]]
+
+
 def _short(record: Record) -> str:
-    work = sum(len(each.waits) for each in record.waits) + len(record.queued.lives)
+    work = sum(len(each.waits) for each in record.waits) + len(record.queued.lives) + len(record.guests.lives)
     most = chart.most_at_once(record.instances, record.starts_at, record.ends_at)
     started = "1 instance was" if len(record.instances) == 1 else f"{len(record.instances):,} instances were"
     return f"{work:,} jobs and pods came. {started} started, at most {most} at once"

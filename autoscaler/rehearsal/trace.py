@@ -62,17 +62,13 @@ class Wave(Part):
     count: Count
 
 
-class Work(Part):
-    """What jobs or pods of one kind need, how long each takes, and when they come."""
+class Coming(Part):
+    """How long each of one kind takes, and when they come."""
 
     namespace: DnsLabel
-    requests: Quantities
-    """What one pod asks for."""
     takes: tuple[Duration, Duration]
     """The shortest and the longest."""
     arrive: tuple[Wave, ...] = ()
-    node_selector: Labels = Field(default_factory=dict)
-    tolerations: tuple[dict[str, str], ...] = ()
 
     @pydantic.field_validator("takes")
     @classmethod
@@ -80,6 +76,15 @@ class Work(Part):
         if takes[0] > takes[1]:
             raise ValueError("the shortest must not be longer than the longest")
         return takes
+
+
+class Work(Coming):
+    """What jobs or pods of one kind need."""
+
+    requests: Quantities
+    """What one pod asks for."""
+    node_selector: Labels = Field(default_factory=dict)
+    tolerations: tuple[dict[str, str], ...] = ()
 
 
 class Queue(Work):
@@ -114,6 +119,15 @@ class QueuedJob(Work):
     resizes: tuple[Resize, ...] = ()
 
 
+class Guest(Coming):
+    """Pods that ask for a machine, each of which runs once. Their Machine says what they get and where they run."""
+
+    group: DnsLabel
+    """The Machine."""
+    type: DnsLabel
+    """One of its types."""
+
+
 class Shortage(Part):
     """A time in which the provider has no instances of these types in a zone."""
 
@@ -140,6 +154,7 @@ class Trace(Part):
     queues: dict[DnsLabel, Queue] = Field(default_factory=dict)
     pods: dict[DnsLabel, Work] = Field(default_factory=dict)
     jobs: dict[DnsLabel, QueuedJob] = Field(default_factory=dict)
+    guests: dict[DnsLabel, Guest] = Field(default_factory=dict)
     priority_classes: dict[DnsName, Priority] = Field(default_factory=dict)
     """The values of PriorityClasses that jobs name."""
     shortages: tuple[Shortage, ...] = ()
@@ -148,9 +163,10 @@ class Trace(Part):
     def _checked(self) -> Self:
         if self.starts.utcoffset() is None:
             raise ValueError("starts: must say its zone, such as 2026-06-30T06:00:00Z")
-        names = Counter([*self.queues, *self.pods, *self.jobs])
+        names = Counter([*self.queues, *self.pods, *self.jobs, *self.guests])
         if twice := sorted(name for name, count in names.items() if count > 1):
-            raise ValueError(f"{twice[0]} stands twice under queues, pods and jobs: give one of them another name")
+            where = "queues, pods, jobs and guests"
+            raise ValueError(f"{twice[0]} stands twice under {where}: give one of them another name")
         for name, job in self.jobs.items():
             self._check(name, job)
         return self
@@ -172,9 +188,9 @@ class Trace(Part):
         """When it starts, in seconds since the epoch."""
         return self.starts.timestamp()
 
-    def work(self) -> dict[str, Work]:
-        """Return all kinds of work by name."""
-        return {**self.queues, **self.pods, **self.jobs}
+    def work(self) -> dict[str, Work | Guest]:
+        """Return all that comes, by name."""
+        return {**self.queues, **self.pods, **self.jobs, **self.guests}
 
     def after_start(self, time_of_day: int) -> float:
         """Return how many seconds after the start a time of day is."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler import clock
-from autoscaler.api import keys, resources, version
+from autoscaler.api import keys, policies, resources, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.capacity import accounting
 from autoscaler.cloud import catalogue
@@ -18,7 +18,7 @@ from autoscaler.rehearsal.trace import Queue, Trace
 from autoscaler.simulation import kubelet, pod_status
 from autoscaler.simulation.cloud import SimulatedCloud
 from autoscaler.simulation.cloud.model import Pace, SimulatedInstance
-from autoscaler.simulation.cluster import SimulatedCluster
+from autoscaler.simulation.cluster import SimulatedCluster, failures
 from autoscaler.simulation.cluster.store import Change, Key
 from autoscaler.simulation.cluster.writes import STATUS, Manner
 from autoscaler.simulation.controllers import job_status
@@ -26,8 +26,12 @@ from autoscaler.simulation.scheduler import Scheduler
 
 NAMESPACE: Final = "sluice-system"
 """Where the runtime lives."""
+RUNTIME: Final = policies.Runtime(namespace=NAMESPACE, service_account="sluice")
+"""Who the runtime is to the API server."""
 FORGOTTEN_SECONDS: Final = 300.0
 """How long a pod that ended is kept."""
+AGAIN_SECONDS: Final = 5.0
+"""When a guest is made that was refused."""
 _ADMIN: Final = "admin"
 _KINDS: Final[Mapping[str, kinds.ResourceType]] = {
     "Namespace": kinds.NAMESPACES,
@@ -41,9 +45,11 @@ class World:
     def __init__(self, stack: Stack, trace: Trace, time: clock.Clock) -> None:
         self.clock = time
         self.trace = trace
-        self.cluster = SimulatedCluster(time, seed=trace.seed, latency_seconds=0.005)
+        self.cluster = SimulatedCluster(
+            time, seed=trace.seed, latency_seconds=0.005, admission_policies=policies.for_runtime(RUNTIME)
+        )
         self.cluster.install_definitions()
-        self.cluster.install_policies()
+        self.cluster.install_policies(RUNTIME)
         self.cloud = SimulatedCloud(time, pace=Pace(pending_seconds=trace.boot_seconds))
         self.cloud.on_in_service.append(self._register)
         self.cloud.on_gone.append(self._unregister)
@@ -70,9 +76,17 @@ class World:
         """Create an object."""
         self.cluster.create(kind or _KINDS[body["kind"]], body)
 
-    def delete(self, kind: kinds.ResourceType, key: Key) -> None:
-        """Delete an object if it is there."""
-        if self.cluster.server.store.find(kind, key) is not None:
+    def admit(self, guest: Manifest) -> None:
+        """Create a guest, as a Deployment does: again later while it is refused, as before the runtime has started."""
+        try:
+            self.create(guest, kinds.PODS)
+        except failures.Refusal:
+            asyncio.get_running_loop().call_later(AGAIN_SECONDS, self.admit, guest)
+
+    def delete(self, kind: kinds.ResourceType, key: Key, uid: str | None = None) -> None:
+        """Delete an object if it is there, and has this UID if one is given: another may have its name by now."""
+        found = self.cluster.server.store.find(kind, key)
+        if found is not None and uid in {None, found.uid}:
             self._send(port.Request(method="DELETE", path=kind.path(key.name, key.namespace or None)))
 
     def resize(self, work: str, parallelism: int) -> None:
@@ -139,8 +153,9 @@ class World:
             line.begin(self._worker(change.key, change.after.object))
         elif was == "Running" and phase != "Running" and line is not None and change.before is not None:
             line.leave(change.before.uid)
-        elif was == "Running" and phase in {"Succeeded", "Failed"}:
-            asyncio.get_running_loop().call_later(FORGOTTEN_SECONDS, self.delete, kinds.PODS, change.key)
+        elif was == "Running" and phase in {"Succeeded", "Failed"} and change.after is not None:
+            uid = change.after.uid
+            asyncio.get_running_loop().call_later(FORGOTTEN_SECONDS, self.delete, kinds.PODS, change.key, uid)
 
     def _worker(self, key: Key, pod: Manifest) -> labour.Worker:
         queue = self.trace.queues[pod["metadata"]["labels"][keys.WORKER_POOL]]

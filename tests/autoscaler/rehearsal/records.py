@@ -5,6 +5,7 @@ from typing import Any
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.cloud.port import Verdict
+from autoscaler.rehearsal.guest_record import GuestLife, Guests, MachineName, MachineUse
 from autoscaler.rehearsal.job_record import JobLife, Step, StepKind
 from autoscaler.rehearsal.record import InstanceLife, Logged, Record, Told
 from autoscaler.rehearsal.waits import Wait, Waits
@@ -56,6 +57,29 @@ def job(*steps: Step, name: str = "ranking-0001", came: float = 0.0, ended: floa
         ended_at=None if ended is None else START + ended,
         steps=steps,
     )
+
+
+SMALL = MachineName(group="notebooks", type="small")
+
+
+def guest(
+    name: str = "notebook-0001", came: float = 0.0, waited: float | None = 2.0, *, held: bool = True
+) -> GuestLife:
+    """Make a guest that came so many seconds after the start and waited so many; None: it still waits."""
+    return GuestLife(
+        namespace="labs",
+        name=name,
+        machine=SMALL,
+        came_at=START + came,
+        began_at=None if waited is None else START + came + waited,
+        is_room_held=held,
+    )
+
+
+def guests(*lives: GuestLife, most_used: int = 1, beyond: int = 0) -> Guests:
+    """Make the guests of a day, on four machines of one type."""
+    use = MachineUse(machine=SMALL, maximum=4, most_used=most_used)
+    return Guests(lives=lives, uses=(use,), beyond_maximum=beyond)
 
 
 def logged(event: str, seconds: float, **fields: Any) -> Logged:

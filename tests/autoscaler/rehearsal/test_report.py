@@ -105,5 +105,5 @@ def test_the_whole_is_short_and_says_where_prices_come_from() -> None:
         records.record(instances=(instance("1", 0),), logs=logs), PriceList(example=True)
     ).splitlines()
     assert lines[0] == "0 jobs and pods came. 1 instance was started, at most 1 at once, for USD 0.00 (example prices)."
-    assert "THE MOST TELLING 14 OF 20 DECISIONS, with their reasons" in lines
+    assert "THE MOST TELLING 16 OF 20 DECISIONS, with their reasons" in lines
     assert len(lines) < 60

@@ -47,9 +47,34 @@ def test_a_queued_job_says_its_size_its_priority_and_its_resizes() -> None:
     assert [(each.at, each.parallelism) for each in job.resizes] == [(2 * 3600, 12)]
 
 
+GUEST: dict[str, Any] = {
+    "namespace": "notebooks",
+    "group": "notebooks",
+    "type": "small",
+    "takes": ["1m", "1h"],
+    "arrive": [{"from": "07:00", "to": "07:00", "count": 2}],
+}
+
+
+def guests(**fields: Any) -> dict[str, Any]:
+    return {"guests": {"notebook": {**GUEST, **fields}}}
+
+
+def test_guests_say_which_machine_they_ask_for_and_come_like_other_work() -> None:
+    day = trace.parse({**DAY, **guests()})
+    guest = day.guests["notebook"]
+    assert (guest.group, guest.type, guest.takes) == ("notebooks", "small", (60.0, 3600.0))
+    came = [(each.number, each.after_seconds) for each in arrivals.arrivals(day) if each.name == "notebook"]
+    assert came == [(1, 3600.0), (2, 3600.0)]
+
+
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
+        (guests(type=None), "guests.notebook.type: Input should be a valid string"),
+        (guests(requests={"cpu": "1"}), "guests.notebook.requests: Extra inputs are not permitted"),
+        (guests(takes=["2m", "1m"]), "guests.notebook.takes: the shortest must not be longer than the longest"),
+        ({"guests": {"compile": GUEST}}, "compile stands twice under queues, pods, jobs and guests"),
         ({"seeds": 3}, "seeds: Extra inputs are not permitted"),
         ({"starts": "2026-06-30T06:00:00"}, "starts: must say its zone"),
         ({"pods": {"training": {**WORK, "takes": ["1 minute", "2m"]}}}, "'1 minute' is not a duration such as 90s"),
@@ -63,8 +88,8 @@ def test_a_queued_job_says_its_size_its_priority_and_its_resizes() -> None:
         ({**jobs(priorityClass="high"), "priorityClasses": {"low": -1}}, "(there are: low)"),
         (jobs(resizes=[{"at": "22:00", "parallelism": 2}]), "jobs.ranking.resizes.0.at: none of these jobs has come"),
         (jobs(resizes=[{"at": "2", "parallelism": 2}]), "jobs.ranking.resizes.0.at: must be a time of day in quotes"),
-        ({"jobs": {"compile": JOB}}, "compile stands twice under queues, pods and jobs"),
-        ({"pods": {"compile": WORK}}, "compile stands twice under queues, pods and jobs"),
+        ({"jobs": {"compile": JOB}}, "compile stands twice under queues, pods, jobs and guests"),
+        ({"pods": {"compile": WORK}}, "compile stands twice under queues, pods, jobs and guests"),
     ],
 )
 def test_what_is_wrong_is_named(changes: dict[str, Any], want: str) -> None:
@@ -75,7 +100,8 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], want: str) -> None:
 
 def test_every_key_is_described() -> None:
     page = (Path(__file__).parents[3] / "docs" / "simulating.md").read_text()
-    parts = (trace.Trace, trace.Work, trace.Queue, trace.QueuedJob, trace.Resize, trace.Wave, trace.Shortage)
+    work = (trace.Work, trace.Queue, trace.QueuedJob, trace.Guest)
+    parts = (trace.Trace, *work, trace.Resize, trace.Wave, trace.Shortage)
     known = {field.alias or to_camel(name) for part in parts for name, field in part.model_fields.items()}
     assert sorted(key for key in known if not re.search(rf"`[^`]*\b{key}\b[^`]*`", page)) == []
 

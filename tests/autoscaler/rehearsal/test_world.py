@@ -1,13 +1,16 @@
-"""Queued Jobs of a trace come as it says, are resized while they run, and do not wait for a node before their quota."""
+"""Work of a trace comes as it says: Jobs are resized while they run and wait for quota first, guests are let in."""
 
+import asyncio
 from typing import Any
 
-from autoscaler.api import keys
+from autoscaler.api import keys, names
+from autoscaler.api.manifests import Manifest
 from autoscaler.api.node_groups import NodeGroups
+from autoscaler.api.policies import machine_keepers
 from autoscaler.kube import kinds
 from autoscaler.rehearsal import manifests, observing, trace
 from autoscaler.rehearsal.stack import Stack
-from autoscaler.rehearsal.world import World
+from autoscaler.rehearsal.world import AGAIN_SECONDS, FORGOTTEN_SECONDS, NAMESPACE, RUNTIME, World
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster.store import Key
 from autoscaler.simulation.cluster.writes import STATUS, Manner
@@ -24,6 +27,7 @@ DAY = trace.parse(
         "starts": "2026-06-30T06:00:00Z",
         "jobs": {"ranking": JOB, "other": {**JOB, "completions": 9, "priorityClass": "urgent"}},
         "priorityClasses": {"urgent": 1000},
+        "guests": {"notebook": {"namespace": "labs", "group": "desks", "type": "small", "takes": ["1m", "1m"]}},
     }
 )
 
@@ -82,6 +86,104 @@ async def test_a_pod_waits_for_a_node_once_its_gate_is_open() -> None:
         kinds.PODS,
         Key("research", "p"),
         lambda body: {**body, "spec": {**body["spec"], "schedulingGates": []}},
-        manner=Manner(user="admin"),
+        manner=Manner(user=RUNTIME.user),
     )
     assert observer.waiting == 1
+
+
+# Guests of machines
+
+LABS: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "labs", "labels": {keys.INJECT_RESOURCE: keys.INJECT_ENABLED}},
+}
+CATALOGUE = {"groups": "desks", "desks.types": "small", "desks.small.cpu": "2", "desks.small.memory": "4Gi"}
+
+
+def with_labs() -> World:
+    """Make a world with a namespace for guests, in which the runtime has not said yet what machines there are."""
+    groups = NodeGroups(cluster="bench", region="us-east-1", groups=())
+    return World(Stack(groups=groups, objects=(LABS,)), DAY, virtual_time.clock())
+
+
+def tell_machines(made: World) -> None:
+    """Write the catalogue of machines, as the runtime does."""
+    body = {"metadata": {"name": names.MACHINE_CATALOGUE, "namespace": NAMESPACE}, "data": CATALOGUE}
+    made.cluster.server.writes.create(kinds.CONFIG_MAPS, body, namespace=NAMESPACE, manner=Manner(user=RUNTIME.user))
+
+
+def pods(made: World) -> list[Manifest]:
+    return [entry.object for entry in made.cluster.server.store.collection(kinds.PODS).entries.values()]
+
+
+async def test_a_guest_gets_what_its_machine_has_and_waits_behind_its_gate() -> None:
+    made = with_labs()
+    tell_machines(made)
+    made.admit(manifests.guest("g-0001", "notebook", DAY.guests["notebook"], 60.0))
+    (guest,) = pods(made)
+    (container,) = guest["spec"]["containers"]
+    assert container["resources"]["requests"] == {"cpu": "2", "memory": "4Gi"}
+    assert guest["spec"]["schedulingGates"] == [{"name": keys.MACHINE_GATE}]
+    assert guest["metadata"]["labels"][keys.POD_ROLE] == keys.ROLE_GUEST
+    assert guest["spec"]["restartPolicy"] == "Never"
+
+
+async def test_a_guest_that_is_refused_comes_again_until_it_is_let_in() -> None:
+    made = with_labs()
+    made.admit(manifests.guest("g-0001", "notebook", DAY.guests["notebook"], 60.0))
+    await asyncio.sleep(2.5 * AGAIN_SECONDS)
+    assert pods(made) == []
+    tell_machines(made)
+    await asyncio.sleep(AGAIN_SECONDS)
+    assert [each["metadata"]["name"] for each in pods(made)] == ["g-0001"]
+
+
+SLEEPER = Key(NAMESPACE, "small-desks-0")
+
+
+def add_sleeper(made: World) -> None:
+    """Make a pod that holds room, as the StatefulSet controller does."""
+    labels = {keys.MACHINE_GROUP: "desks", keys.MACHINE_TYPE: "small", keys.POD_ROLE: keys.ROLE_RESERVATION}
+    body = {
+        "metadata": {"name": SLEEPER.name, "namespace": NAMESPACE, "labels": labels},
+        "spec": {"containers": [{"name": "sleeper", "image": "sleeper:1"}]},
+    }
+    manner = Manner(user=machine_keepers.STATEFUL_SET_CONTROLLERS[0])
+    made.cluster.server.writes.create(kinds.PODS, body, namespace=NAMESPACE, manner=manner)
+
+
+def put_phase(made: World, phase: str) -> None:
+    made.cluster.server.writes.update(
+        kinds.PODS,
+        SLEEPER,
+        lambda body: {**body, "status": {**body["status"], "phase": phase}},
+        manner=Manner(user="admin"),
+        subresource=STATUS,
+    )
+
+
+async def test_pods_that_hold_room_are_no_work() -> None:
+    made = world()
+    observer = observing.Observer(made.cluster, virtual_time.clock())
+    add_sleeper(made)
+    assert observer.waiting == 0
+    put_phase(made, "Running")
+    assert (observer.running, dict(observer.pods_by_pool)) == (0, {})
+    put_phase(made, "Failed")
+    assert observer.running == 0
+
+
+async def test_a_pod_that_took_the_name_of_one_that_ended_is_not_forgotten_with_it() -> None:
+    made = world()
+    add_sleeper(made)
+    put_phase(made, "Running")
+    put_phase(made, "Failed")
+    made.delete(kinds.PODS, SLEEPER)
+    add_sleeper(made)
+    await asyncio.sleep(FORGOTTEN_SECONDS + 60)
+    assert len(pods(made)) == 1
+    put_phase(made, "Running")
+    put_phase(made, "Succeeded")
+    await asyncio.sleep(FORGOTTEN_SECONDS + 60)
+    assert pods(made) == []
