@@ -9,6 +9,10 @@ from typing import Any, Final
 from components import promql
 
 _EVICTED: Final = f"sum {promql.OF_QUEUE} (increase(sluice_admission_evictions_total{{$of}}[1h]))"
+_MACHINES: Final = f"max {promql.OF_MACHINES} (sluice_machines_maximum{{$of}})"
+_RESERVED: Final = f"max {promql.OF_MACHINES} (sluice_machines_reserved{{$of}})"
+_USED: Final = f"max {promql.OF_MACHINES} (sluice_machines_used{{$of}})"
+_GUESTS_WAITING: Final = f"max {promql.OF_MACHINES} (sluice_machines_waiting{{$of}})"
 _NOT_PAUSED: Final = "unless on () max(sluice_paused{$of}) > 0"
 """While the runtime is paused, things wait because somebody wants it so: SluicePaused says that."""
 
@@ -137,6 +141,37 @@ ALERTS: Final = (
         severity="warning",
         summary="Jobs of ClusterQueue {{ $labels.cluster_queue }} are evicted nearly as often as they are admitted.",
         action="Panel Admissions and evictions has the reasons. docs/operations.md, Jobs are evicted again and again.",
+    ),
+    Alert(
+        name="SluiceGuestsWaitThoughMachinesAreFree",
+        expression=f"({_GUESTS_WAITING} > 0 and {_USED} < {_MACHINES}) {_NOT_PAUSED}",
+        after="15m",
+        severity="warning",
+        summary="Guests wait for machine {{ $labels.type }} of group {{ $labels.group }}, though guests do not use all "
+        "there are.",
+        action="Their events say why: kubectl describe pod, or `python -m autoscaler explain pod NAMESPACE/NAME`. "
+        "docs/operations.md, Guests wait though machines are free.",
+    ),
+    Alert(
+        name="SluiceAllMachinesUsed",
+        expression=f"{_GUESTS_WAITING} > 0 and {_USED} >= {_MACHINES}",
+        after="1h",
+        severity="warning",
+        summary="All machines {{ $labels.type }} of group {{ $labels.group }} are used, and guests have waited for one "
+        "for an hour.",
+        action="Raise the type's available, with nodes that have room for it, or see whether guests run that nobody "
+        "needs: kubectl get pods --all-namespaces --selector sluice.dev/machine-group={{ $labels.group }}",
+    ),
+    Alert(
+        name="SluiceMachineRoomMissing",
+        # What should be held is what no guest uses or waits for; a guest that waits has an alert of its own.
+        expression=f"({_MACHINES} - {_USED} - {_GUESTS_WAITING} > {_RESERVED}) {_NOT_PAUSED}",
+        after="30m",
+        severity="warning",
+        summary="Machine group {{ $labels.group }} lacks room for machines {{ $labels.type }}: guests that come may "
+        "have to wait.",
+        action="Its conditions say why: kubectl describe machine {{ $labels.group }}. "
+        "docs/operations.md, Room for machines is missing.",
     ),
     Alert(
         name="SluiceBudgetNearlyUsed",

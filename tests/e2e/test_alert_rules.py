@@ -130,6 +130,61 @@ def test_jobs_that_are_evicted_again_and_again_raise_an_alarm(
     assert firing(promtool, tmp_path, {**WELL, **series}) == want
 
 
+def machines(*, maximum: int = 4, reserved: int = 0, used: int = 0, waiting: str = "0x120") -> dict[str, str]:
+    """Machines of one type that stand like this, and of another that are all held."""
+    small, large = ('{group="desk",type="small"}', '{group="desk",type="large"}')
+    return {
+        f"sluice_machines_maximum{small}": f"{maximum}x120",
+        f"sluice_machines_reserved{small}": f"{reserved}x120",
+        f"sluice_machines_used{small}": f"{used}x120",
+        f"sluice_machines_waiting{small}": waiting,
+        f"sluice_machines_maximum{large}": "9x120",
+        f"sluice_machines_reserved{large}": "9x120",
+        f"sluice_machines_used{large}": "0x120",
+        f"sluice_machines_waiting{large}": "0x120",
+    }
+
+
+FREE, USED, MISSING = "SluiceGuestsWaitThoughMachinesAreFree", "SluiceAllMachinesUsed", "SluiceMachineRoomMissing"
+
+
+@pytest.mark.parametrize(
+    ("series", "want"),
+    [
+        (machines(reserved=3, used=1), set()),
+        (machines(used=4), set()),
+        (machines(reserved=2, used=1, waiting="1x120"), {FREE}),
+        (machines(used=3, waiting="1x120"), {FREE}),  # no room for it, though a machine is free
+        (machines(reserved=2, used=1, waiting="0x105 1x14"), set()),  # not for long
+        (machines(reserved=2, used=1, waiting="0x104 1x15"), {FREE}),
+        (machines(used=4, waiting="2x120"), {USED}),
+        (machines(maximum=3, used=4, waiting="2x120"), {USED}),  # somebody lowered it
+        (machines(used=4, waiting="0x60 2x59"), set()),
+        (machines(used=4, waiting="0x59 2x60"), {USED}),
+        (machines(reserved=2, used=1), {MISSING}),
+        (machines(reserved=1, used=1, waiting="1x120"), {FREE, MISSING}),
+        ({**machines(reserved=2, used=1, waiting="1x120"), **PAUSED}, {"SluicePaused"}),
+        ({**machines(reserved=2, used=1), **PAUSED}, {"SluicePaused"}),
+        # Another group's machines are no help.
+        (
+            {**machines(used=4, waiting="2x120"), 'sluice_machines_maximum{group="other",type="small"}': "9x120"},
+            {USED},
+        ),
+    ],
+)
+def test_guests_that_wait_long_and_room_that_is_missing_raise_an_alarm(
+    promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
+) -> None:
+    assert firing(promtool, tmp_path, {**WELL, **series}) == want
+
+
+def test_room_that_is_missing_for_a_while_is_no_alarm(promtool: Path, tmp_path: Path) -> None:
+    series = {**WELL, **machines(reserved=4)}
+    reserved = 'sluice_machines_reserved{group="desk",type="small"}'
+    assert firing(promtool, tmp_path, {**series, reserved: "4x90 0x29"}) == set()
+    assert firing(promtool, tmp_path, {**series, reserved: "4x89 0x30"}) == {MISSING}
+
+
 @pytest.mark.parametrize(
     ("series", "want"),
     [
