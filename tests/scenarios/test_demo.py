@@ -1,6 +1,7 @@
 """A rehearsal: a stack's file and a trace become a day on the real controllers, the same each time."""
 
 import functools
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from autoscaler import __main__ as command
 from autoscaler.rehearsal import play, report, stack, trace
 from autoscaler.rehearsal.episode import Kind
 from autoscaler.rehearsal.episodes import episodes
+from autoscaler.rehearsal.guest_record import GuestLife
 from autoscaler.rehearsal.job_record import JobLife, StepKind
 from autoscaler.rehearsal.record import Record
-from components import loading
+from autoscaler.simulation import kubelet
+from components import alert_rules, loading
 from components.config import reading
 
 HOUR = 3600.0
@@ -54,6 +57,15 @@ CRUNCH: dict[str, Any] = {
     "completions": 20,
     "arrive": [{"from": "06:00", "to": "06:02", "count": 2}],
     "resizes": [{"at": "06:05", "parallelism": 4}],
+}
+
+
+VISITOR: dict[str, Any] = {
+    "namespace": "research",
+    "group": "desk",
+    "type": "small",
+    "takes": ["1m", "3m"],
+    "arrive": [{"from": "06:00", "to": "06:08", "count": 5}],
 }
 
 
@@ -106,10 +118,11 @@ def test_the_report_tells_all_of_it() -> None:
 
 
 def test_the_same_trace_gives_the_same_day() -> None:
-    begins = trace.parse({**MORNING, "lasts": "10m", "jobs": {"crunch": CRUNCH}})
+    begins = trace.parse({**MORNING, "lasts": "10m", "jobs": {"crunch": CRUNCH}, "guests": {"visitor": VISITOR}})
     first, second = (play.play(site(), begins, lambda _: None) for _ in range(2))
     assert first.instances
     assert [each.added for each in first.queued.lives] == [2, 2]
+    assert len([each for each in first.guests.lives if each.began_at is not None]) == 5
     assert first == second
 
 
@@ -132,7 +145,7 @@ def queued_jobs() -> tuple[Record, tuple[play.Progress, ...]]:
     """Play the queued jobs of the example day from nine to four."""
     day = trace.read(ROOT / "examples" / "traces" / "day.yaml")
     starts = day.starts.replace(hour=8, minute=59)
-    alone = {"queues": {}, "pods": {}, "shortages": (), "starts": starts, "lasts": 7 * HOUR}
+    alone = {"queues": {}, "pods": {}, "guests": {}, "shortages": (), "starts": starts, "lasts": 7 * HOUR}
     told: list[play.Progress] = []
     return play.play(production(), day.model_copy(update=alone), told.append), tuple(told)
 
@@ -205,12 +218,98 @@ def test_the_report_tells_of_queued_jobs() -> None:
     assert len(text.splitlines()) < 70
 
 
+# Guests of machines: those of the example, on the production stack, without the other work of the day
+
+
+@functools.cache
+def with_guests() -> Record:
+    """Play the guests of the example day until three in the afternoon."""
+    day = trace.read(ROOT / "examples" / "traces" / "day.yaml")
+    alone = {"queues": {}, "pods": {}, "jobs": {}, "shortages": (), "lasts": 9 * HOUR}
+    return play.play(production(), day.model_copy(update=alone), lambda _: None)
+
+
+def guests(work: str) -> list[GuestLife]:
+    return [each for each in with_guests().guests.lives if each.name.startswith(f"{work}-")]
+
+
+def told(guest: GuestLife) -> list[str]:
+    return [each.reason for each in with_guests().told if each.name == guest.name]
+
+
+def waited(guest: GuestLife) -> float:
+    return guest.wait.seconds(with_guests().ends_at)
+
+
+@pytest.mark.accept("M15", part="in a day: a guest starts at once where another waits for an instance")
+def test_a_guest_starts_at_once_where_room_is_held_and_waits_for_an_instance_where_it_is_not() -> None:
+    (early,) = guests("early-bird")
+    assert not early.is_room_held
+    assert 45 < waited(early) < 120
+    assert told(early)[0] == "NoMachineNode"
+    later = [*guests("notebook"), *guests("analyst")]
+    assert {each.machine.type for each in later} == {"small", "large"}
+    assert all(each.is_room_held for each in later)
+    assert max(map(waited, later)) < 3
+    assert all("MachinePromised" in told(each) for each in later)
+
+
+@pytest.mark.accept("M14", part="in a day: one guest beyond the maximum waits and is told")
+def test_one_guest_more_than_there_are_machines_waits_until_another_has_ended_and_is_told() -> None:
+    course = guests("course")
+    assert len(course) == 5
+    (last,) = (each for each in course if not each.is_room_held)
+    assert "AllMachinesUsed" in told(last)
+    first_end = min(each.began_at + 40 * 60 for each in course if each.began_at is not None and each is not last)
+    assert last.began_at is not None
+    assert last.began_at >= first_end
+    assert [each for each in course if each is not last and waited(each) > 3] == []
+
+
+def test_all_machines_are_used_and_never_more() -> None:
+    seen = with_guests().guests
+    assert {each.machine.type: (each.most_used, each.maximum) for each in seen.uses}["small"] == (4, 4)
+    assert seen.beyond_maximum == 0
+
+
+def test_two_instances_hold_the_room_all_day() -> None:
+    holding = [one for one in with_guests().instances if one.key.pool == "notebooks"]
+    assert len(holding) == 2
+    assert [one.ended_at for one in holding] == [None, None]
+    assert set(with_guests().pods_by_pool) == {"notebooks"}
+
+
+def test_no_alert_about_machines_is_due() -> None:
+    """What the alert rules ask for never holds for as long as they ask."""
+    after = {alert.name: kubelet.duration(alert.after) for alert in alert_rules.ALERTS}
+    for guest in with_guests().guests.lives:
+        is_full = "AllMachinesUsed" in told(guest)
+        name = "SluiceAllMachinesUsed" if is_full else "SluiceGuestsWaitThoughMachinesAreFree"
+        assert waited(guest) < after[name]
+    said = [each for each in with_guests().told if each.reason in {"RoomMissing", "RoomHeld"}]
+    assert said[-1].reason == "RoomHeld"
+    missing = [then.at - one.at for one, then in itertools.pairwise(said) if one.reason == "RoomMissing"]
+    assert 0 < max(missing) < after["SluiceMachineRoomMissing"]
+
+
+def test_the_report_tells_of_guests() -> None:
+    text = report.report(with_guests(), production().scaling.prices)
+    assert "MACHINES: how long guests waited until they ran" in text
+    assert "Why: all 4 machines of type small are taken by guests" in " ".join(text.split())
+    assert "At no moment were more machines given or held than there are." in text
+
+
 @pytest.mark.parametrize(
     ("stack_file", "trace_file", "want"),
     [
         ("nowhere.yaml", "examples/traces/day.yaml", "nowhere.yaml"),
         ("stacks/Pulumi.local.yaml", "stacks/Pulumi.local.yaml", "the trace is wrong:\n  starts: Field required"),
         ("stacks/Pulumi.local.yaml", "examples/traces/day.yaml", "jobs.ranking.queue: the stack has no LocalQueue"),
+        (
+            "stacks/Pulumi.local.yaml",
+            "examples/traces/day.yaml",
+            "guests.notebook.type: the stack has no machine type small of group notebooks (it has: small of desk)",
+        ),
     ],
 )
 def test_files_that_cannot_be_used_are_named(
