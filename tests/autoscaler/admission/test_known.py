@@ -86,6 +86,17 @@ def test_whatever_changes_about_a_job_is_noted(stored: Any) -> None:
     assert watched.known.changes == 1
 
 
+@pytest.mark.accept("E15", part="whatever changes about a job is noted")
+def test_every_change_counts_and_so_does_that_something_is_gone() -> None:
+    watched = Watched(builders.workload())
+    before = watched.known.changes
+    watched.see(builders.workload(rv=2))
+    assert watched.known.changes > before  # also while the job is noted already
+    watched.noted()
+    watched.tables.workloads.gone(builders.workload(rv=3).meta)
+    assert watched.noted() == [UID]
+
+
 def test_a_job_without_a_queue_is_not_noted_unless_it_had_one_or_has_a_workload() -> None:
     assert Watched(job(queue=None)).noted() == []
     left = Watched(job())
@@ -119,6 +130,8 @@ def test_all_jobs_are_noted_when_a_priority_or_a_flavor_changes_and_only_then() 
     assert watched.noted() == []
     watched.see(priority(6, rv=3))
     assert watched.noted() == [UID, "u-job-b"]
+    watched.see(priority(6, rv=4, is_default=False))
+    assert watched.noted() == [UID, "u-job-b"]
     watched.see(builders.flavor(rv=2))
     assert watched.noted() == []
     watched.see(builders.flavor(rv=3, nodeLabels={"kind": "spot"}))
@@ -138,6 +151,40 @@ def test_a_job_is_found_with_all_that_is_its_own() -> None:
     assert set(state.pods.uids) == {"u-p"}
     assert state.priority == 7
     assert list(state.flavors) == ["spot"]
+
+
+@pytest.mark.accept("E3", part="slices are told from their parent")
+def test_a_workload_is_told_from_its_slices_whichever_was_seen_first() -> None:
+    watched = Watched(builders.slice_of(), builders.workload())
+    found = watched.known.workload(UID)
+    assert found is not None
+    assert (found.meta.uid, watched.state().workload.meta.uid) == ("u-a", "u-a")
+
+
+@pytest.mark.accept("E11", part="priority")
+def test_a_job_has_the_priority_of_the_class_that_it_names() -> None:
+    named = msgspec.structs.replace(job(), priority_class="usual")
+    assert Watched(named, priority(7, is_default=False)).state().priority == 7
+    assert Watched(job(), priority(7, is_default=False)).state().priority == 0
+
+
+@pytest.mark.accept("E15", part="what is known of gates that do not open reaches the decision")
+def test_what_is_remembered_of_a_job_is_part_of_its_state() -> None:
+    memory = Memory(refused=["u-p"], touched=["u-q"], was_running=True)
+    assert Watched(job()).known.state(UID, memory).memory is memory
+
+
+@pytest.mark.accept("E8", part="a new leader reads Workloads and pods")
+def test_workloads_and_pods_are_what_a_new_leader_reads_anew() -> None:
+    tables = Watched().tables
+    read = {each.resource.kind: each.table for each in tables.summed_up}
+    assert read == {"Workload": tables.workloads, "Pod": tables.pods}
+
+
+@pytest.mark.accept("E13", part="same-second timestamps tie-break by UID")
+def test_slices_of_one_moment_and_number_are_in_the_order_of_their_uids() -> None:
+    slices = [builders.slice_of(set_name=name, age=5) for name in ("more", "main")]
+    assert _names(Watched(builders.workload(), *slices).state().slices) == ["a-main-0", "a-more-0"]
 
 
 def test_slices_are_in_the_order_of_their_ages_and_then_of_their_numbers() -> None:
