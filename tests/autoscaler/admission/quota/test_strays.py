@@ -13,7 +13,7 @@ from tests.autoscaler.admission.builders import pod, workload
 
 pytestmark = pytest.mark.accept("E10", part="nobody is evicted in vain beside pods that outlived their job")
 JOB = "u-job-a"
-ORPHAN = {"owned": False}
+ORPHAN: dict[str, Any] = {"owned": False}
 
 
 class Told:
