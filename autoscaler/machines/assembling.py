@@ -1,7 +1,7 @@
 """Put together what is known of a group, as it is decided on. It decides nothing."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from autoscaler.api import machine_catalogue, names
 from autoscaler.api.machine_catalogue import MachineResources
@@ -16,8 +16,18 @@ from autoscaler.machines.views import Views
 class Assembling:
     """Makes groups of what the tables hold."""
 
-    def __init__(self, tables: Tables, known: Known, views: Views, namespace: str) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        known: Known,
+        views: Views,
+        namespace: str,
+        *,
+        differing: Callable[[str], Collection[Key]] = lambda _: (),
+    ) -> None:
+        """Read from these; `differing` names the StatefulSets of a group that are not as they should be."""
         self._tables = tables
+        self._differing = differing
         self._known = known
         self._views = views
         self._namespace = namespace
@@ -69,8 +79,10 @@ class Assembling:
             yield sleeper
 
     def _revision(self, machine_type: str, group: str) -> str | None:
-        found = self._tables.stateful_sets.get(Key(self._namespace, names.stateful_set(machine_type, group)))
-        return None if found is None else stateful_sets.revision(found)
+        """Return which template sleepers should be of; None: not known now, for one since it is somebody else's."""
+        key = Key(self._namespace, names.stateful_set(machine_type, group))
+        found = self._tables.stateful_sets.get(key)
+        return stateful_sets.revision(found) if found is not None and key not in self._differing(group) else None
 
     def _shape(self, key: Key) -> shapes.Shape | None:
         pod = self._tables.pods.get(key)

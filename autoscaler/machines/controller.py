@@ -63,8 +63,10 @@ class Controller:
         self._tables = tables
         self._known = known.Known(tables, context.namespace)
         self._views = views.Views(tables, self._known)
-        self._assembling = assembling.Assembling(tables, self._known, self._views, context.namespace)
         self._making = making.Making(tables, namespace=context.namespace, image=image)
+        self._assembling = assembling.Assembling(
+            tables, self._known, self._views, context.namespace, differing=self._making.differing
+        )
         self._catalogue = catalogue.Catalogue(context)
         self._telling = telling.Telling(context, tables.pods)
         self._reporting = reporting.Reporting(context, tables, self._views)

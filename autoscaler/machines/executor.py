@@ -2,13 +2,14 @@
 
 Each object and step has one moment at which a refused write is tried again. Where several in a row of one sort are
 refused and none succeeds, the rest of that sort is left for later: what is refused to all need not be asked for by all.
-What has to be written again and again, since somebody else undoes it each time, is written less and less often too.
+What has to be written again and again, since somebody else undoes it each time, is written less and less often too:
+marks, what belongs to Machines, and the opening of a sleeper that somebody else ended.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import structlog
@@ -16,6 +17,7 @@ import structlog
 from autoscaler import backoff, control
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import port, writer
+from autoscaler.machines.model import DeleteSleeper, OpenSleeper
 from autoscaler.machines.writes import On, Step, Verb, Write
 
 log = structlog.get_logger()
@@ -26,9 +28,10 @@ REFUSED_MAX: Final = 5
 _BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=60.0, factor=3.0)
 _SORT_BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=5.0)
 _UNDONE_BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=60.0)
-_LASTING: Final = frozenset({Step.MARK, Step.MAKE})
-"""What stays as it was written, if nobody undoes it."""
 REMEMBERED_MAX: Final = 20_000
+"""So many objects are remembered with what was last written to them."""
+ALIKE_MAX: Final = 8
+"""So many different writes to one object are remembered: one may undo this and that by turns."""
 
 
 @dataclass(slots=True)
@@ -50,8 +53,8 @@ class Executor:
         self._places = backoff.Retries(context.clock, _BACKOFF)
         self._sorts = backoff.Retries(context.clock, _SORT_BACKOFF)
         self._undone = backoff.Retries(context.clock, _UNDONE_BACKOFF)
-        self._last: dict[str, Manifest] = {}
-        """What was last written for good to each object."""
+        self._last: dict[str, list[Manifest]] = {}
+        """What was last written for good to each object, newest last."""
         self._fenced: writer.FencedError | None = None
 
     async def carry_out(self, writes: Iterable[Write]) -> Outcomes:
@@ -106,16 +109,20 @@ class Executor:
         return True
 
     def _is_repeated(self, write: Write) -> bool:
-        return write.step in _LASTING and self._last.get(_lasting(write)) == write.body
+        return _is_lasting(write) and write.body in self._last.get(_lasting(write), ())
 
     def _remember(self, write: Write) -> None:
-        if write.step in _LASTING:
+        if _is_lasting(write):
             place = _lasting(write)
             self._undone.note(place, is_done=not self._is_repeated(write))
-            self._last.pop(place, None)
-            self._last[place] = write.body
+            before = [body for body in self._last.pop(place, []) if body != write.body]
+            self._last[place] = [*before, write.body][-ALIKE_MAX:]
             if len(self._last) > REMEMBERED_MAX:
                 del self._last[next(iter(self._last))]
+        elif isinstance(write.command, DeleteSleeper):  # the next of its name is opened because we ended this one
+            place = _lasting(replace(write, step=Step.OPEN, verb=Verb.PATCH))
+            self._last.pop(place, None)
+            self._undone.note(place, is_done=True)
 
     async def _send(self, write: Write) -> None:
         target, writes = self._targets[write.on], self._context.writer
@@ -130,6 +137,11 @@ class Executor:
                 await writes.patch(target, write.key, changes, only_if=only_if, subresource="status", attempts=1)
             case Verb.DELETE:
                 await writes.delete(target, write.key, only_if=only_if, attempts=1)
+
+
+def _is_lasting(write: Write) -> bool:
+    """Tell whether something stays as it is written, if nobody undoes it."""
+    return write.step in {Step.MARK, Step.MAKE} or isinstance(write.command, OpenSleeper)
 
 
 def _sort(write: Write) -> str:

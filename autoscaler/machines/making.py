@@ -21,6 +21,11 @@ class Making:
         self._image = image
         self._sets = tables.stateful_sets.index(_group)
         self._services = tables.services.index(_group)
+        self._differing: dict[str, frozenset[Key]] = {}
+
+    def differing(self, group: str) -> frozenset[Key]:
+        """Return the StatefulSets of a group that were not as they should be when they were last compared."""
+        return self._differing.get(group, frozenset())
 
     def of_group(self, group: str) -> tuple[list[Write], list[Said]]:
         """Return what is to be written for a group, and what keeps it from being made."""
@@ -36,7 +41,15 @@ class Making:
                 written.append(write)
             del wanted
         kept = {_key(wanted) for _, wanted, _, _ in made}
+        self._note_differing(
+            group, frozenset(_key(wanted) for on, wanted, _, each in made if on is On.STATEFUL_SET and each is not None)
+        )
         return [*written, *self._unwanted(group, kept)], taken
+
+    def _note_differing(self, group: str, differing: frozenset[Key]) -> None:
+        self._differing.pop(group, None)
+        if differing:
+            self._differing[group] = differing
 
     def _wanted(
         self, machine: Machine | None

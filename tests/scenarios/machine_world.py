@@ -160,6 +160,11 @@ class World:
         conditions = self.status(name).get("conditions", [])
         return next((each for each in conditions if each["type"] == kind), None)
 
+    def catalogue(self) -> Body:
+        """Return what the catalogue says."""
+        data: Body = self._get(kinds.CONFIG_MAPS, names.MACHINE_CATALOGUE, NAMESPACE)["data"]
+        return data
+
     def node(self, name: str) -> Body:
         return self._get(kinds.NODES, name, "")
 
