@@ -5,7 +5,7 @@ CEL, which reads no JSON, so every fact has a key of its own: `<group>.<type>.cp
 dots, so no two facts share a key, whatever labels a pod invents. A group is in the catalogue whole or not at all.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
@@ -63,6 +63,8 @@ class Catalogue:
     """The data of the ConfigMap, and what found no room in it."""
 
     data: Mapping[str, str]
+    known: tuple[str, ...] = ()
+    """The groups that are in it."""
     left_out: tuple[str, ...] = ()
     """Groups that would make the ConfigMap too large: their guests are refused as if the group were unknown."""
 
@@ -87,7 +89,14 @@ def catalogue(groups: Iterable[tuple[str, MachineSpec]]) -> Catalogue:
         facts |= added
         known.append(group)
     data = {GROUPS: _named(sorted(known)), **facts}
-    return Catalogue(data=dict(sorted(data.items())), left_out=tuple(left_out))
+    return Catalogue(data=dict(sorted(data.items())), known=tuple(sorted(known)), left_out=tuple(left_out))
+
+
+def with_kept(made: Catalogue, found: Mapping[str, str], kept: Collection[str]) -> Mapping[str, str]:
+    """Return a catalogue's data with what a found one says of groups that are kept as they are."""
+    facts = {key: value for key, value in found.items() if key != GROUPS and key.partition(".")[0] in kept}
+    groups = {key.partition(".")[0] for key in facts}
+    return {**facts, **made.data, GROUPS: _named(sorted({*made.known, *groups}))} if facts else made.data
 
 
 def find(data: Mapping[str, str], group: str, machine_type: str) -> MachineResources | None:

@@ -5,6 +5,7 @@ will do. Without it guests are refused, so it is there also where there is no Ma
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -24,6 +25,15 @@ _BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=60.0)
 _TARGET: Final[writer.Target[owned.Owned]] = writer.Target(resource=kinds.CONFIG_MAPS, decode=owned.decode)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What should be in it."""
+
+    made: machine_catalogue.Catalogue
+    kept: frozenset[str]
+    """Groups of which it says on what it says, as their Machines cannot be read."""
+
+
 class Catalogue:
     """Follows the Machines, and writes the ConfigMap when they change or somebody changed it."""
 
@@ -31,26 +41,26 @@ class Catalogue:
         self.left_out: frozenset[str] = frozenset()
         """Groups that would make it too large."""
         self._context = context
-        self._data: Mapping[str, str] | None = None
+        self._wanted: _Wanted | None = None
         """What should be in it; None: not known yet, or nothing any more."""
-        self._written: Mapping[str, str] | None = None
+        self._written: _Wanted | None = None
         self._retry = backoff.Retry(context.clock, _BACKOFF)
         polling.Polling(context, "catalogue of machines", self._look)
 
-    def follow(self, machines: Iterable[Machine]) -> None:
-        """Take over what Machines say."""
-        kept = (each for each in machines if each.meta.deleted_at is None)
-        in_order = sorted(kept, key=lambda each: (each.meta.created_at, each.meta.key.name))
+    def follow(self, machines: Iterable[Machine], *, kept: frozenset[str] = frozenset()) -> None:
+        """Take over what Machines say; groups that are kept stay as they are found."""
+        staying = (each for each in machines if each.meta.deleted_at is None)
+        in_order = sorted(staying, key=lambda each: (each.meta.created_at, each.meta.key.name))
         made = machine_catalogue.catalogue((each.meta.key.name, each.resource.spec) for each in in_order)
-        self._data, self.left_out = made.data, frozenset(made.left_out)
+        self._wanted, self.left_out = _Wanted(made, kept), frozenset(made.left_out)
 
     async def keep(self) -> float | None:
         """Write it if it says something else; return when to try again, on the monotonic clock."""
-        if self._data is None or self._data == self._written:
+        if self._wanted is None or self._wanted == self._written:
             return None
         if self._retry.is_due:
             try:
-                await self._write()
+                await self._write(self._wanted)
             except port.KubeError as error:
                 self._retry.failed()
                 log.info("catalogue_not_written", error=str(error))
@@ -60,7 +70,7 @@ class Catalogue:
 
     async def remove(self) -> None:
         """Delete it, when the runtime leaves."""
-        self._data = None
+        self._wanted = None
         found = await self._find()
         if found is not None:
             await self._context.writer.delete(_TARGET, found.meta.key, only_if=writer.Precondition.of(found))
@@ -68,18 +78,20 @@ class Catalogue:
 
     async def _look(self) -> float:
         """See whether somebody changed it."""
-        if self._data is not None:
-            await self._write()
+        if self._wanted is not None:
+            await self._write(self._wanted)
         return LOOK_SECONDS
 
-    async def _write(self) -> None:
-        data, found = self._data or {}, await self._find()
+    async def _write(self, wanted: _Wanted) -> None:
+        found = await self._find()
+        there = found.manifest.get("data") or {} if found is not None else {}
+        data = machine_catalogue.with_kept(wanted.made, there, wanted.kept)
         if found is None:
             await self._context.writer.create(_TARGET, self._manifest(data), attempts=1)
-        elif changes := _changes(data, found.manifest.get("data") or {}):
+        elif changes := _changes(data, there):
             only_if = writer.Precondition.of(found)
             await self._context.writer.patch(_TARGET, found.meta.key, {"data": changes}, only_if=only_if, attempts=1)
-        self._written = data
+        self._written = wanted
 
     async def _find(self) -> owned.Owned | None:
         path = kinds.CONFIG_MAPS.path(names.MACHINE_CATALOGUE, self._context.namespace)

@@ -222,10 +222,11 @@ class Controller:
 
     async def _keep_catalogue(self) -> float | None:
         if self._known.are_machines_new:
-            self._catalogue.follow(self._tables.machines)
+            self._catalogue.follow(self._tables.machines, kept=self._known.unreadable)
         return await self._catalogue.keep()
 
     def _ring(self) -> None:
+        self._known.note_unreadable()
         self._known.groups.update(dict.fromkeys(self._groups.take()))
         self._known.nodes.update(dict.fromkeys(self._nodes.take()))
         for group in self._telling.untold:

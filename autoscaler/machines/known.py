@@ -115,6 +115,7 @@ class Known:
             tables.pods, groups_of=_node, make=NodePods
         )
         self._tables = tables
+        self._unreadable = frozenset[str]()
         tables.pods.listen(self._pod_changed)
         tables.nodes.listen(self._node_changed)
         tables.machines.listen(self._machine_changed)
@@ -131,6 +132,16 @@ class Known:
     def unreadable(self) -> frozenset[str]:
         """Return the groups whose Machine is there and makes no sense to us: nothing of theirs is changed."""
         return frozenset(key.name for key in self._tables.machines.unreadable)
+
+    def note_unreadable(self) -> None:
+        """Note groups whose Machine cannot be read any more, or is gone since: no change of another tells of that."""
+        there = self.unreadable
+        changed = dict.fromkeys(sorted(there ^ self._unreadable))
+        self._unreadable = there
+        if changed:
+            self.are_machines_new = True
+            self.groups.update(changed)
+            self.owned.update(changed)
 
     def take_groups(self) -> list[str]:
         """Return the groups that changed, and begin anew."""
