@@ -45,6 +45,7 @@ class Assembling:
             nodes=nodes,
             guests=tuple(self._guests(name, reach)),
             sleepers=tuple(self._sleepers(name, reach)),
+            outsiders=tuple(self._known.outsiders(name)),
             is_deleted=machine is None or machine.meta.deleted_at is not None,
         )
 

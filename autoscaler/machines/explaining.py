@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autoscaler.api import keys
 from autoscaler.kube import kinds, objects, store
-from autoscaler.machines import assembling, decide, pods, views
+from autoscaler.machines import assembling, decide, pods, views, why_waiting
 from autoscaler.machines.known import Known, Tables
 from autoscaler.machines.model import Group, Guest, Node, Phase, Plan, Waiting
 
@@ -42,8 +42,7 @@ def of_guest(tables: Tables, pod: objects.Pod, now: float) -> Explanation | None
     guest = next((each for each in group.guests if each.uid == pod.meta.uid), None)
     title = f"Pod {pod.meta.key.namespace}/{pod.meta.key.name}, a guest of machine group {name}"
     if guest is None:
-        text = f"its namespace has no label {keys.INJECT_RESOURCE}: {keys.INJECT_ENABLED}, so nobody opens its gate"
-        return Explanation(title=title, facts=(("waits", text),))
+        return Explanation(title=title, facts=(("waits", why_waiting.outside(pod.meta.key.namespace)),))
     plan = decide.decide(group, now=now)
     rows = () if guest.phase is Phase.BOUND else tuple(_rows(group, guest))
     return Explanation(title=title, facts=tuple(_facts(guest, plan)), rows=rows)

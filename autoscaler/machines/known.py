@@ -156,6 +156,14 @@ class Known:
             if is_stamped or self._gives_machines(guest.key.namespace):
                 yield guest
 
+    def outsiders(self, group: str) -> Iterator[Guest]:
+        """Return those who wait behind our gate in namespaces where no machines are given, or not any more."""
+        there = self.by_group.get(group)
+        for guest, is_stamped in there.guests.values() if there is not None else ():
+            is_gated = guest.phase in {Phase.GATED, Phase.HELD}
+            if is_gated and not is_stamped and not self._gives_machines(guest.key.namespace):
+                yield guest
+
     def sleepers(self, group: str) -> Collection[Sleeper]:
         """Return the sleepers of a group."""
         there = self.by_group.get(group)

@@ -144,6 +144,8 @@ class Group:
     nodes: tuple[Node, ...] = ()
     guests: tuple[Guest, ...] = ()
     sleepers: tuple[Sleeper, ...] = ()
+    outsiders: tuple[Guest, ...] = ()
+    """Those who wait behind our gate in namespaces where no machines are given: nothing is done but telling them."""
     is_deleted: bool = False
     """The Machine is being deleted, or is gone: nothing is opened any more."""
 
@@ -241,6 +243,8 @@ class Reason(StrEnum):
     """Its Machine is deleted or gone."""
     NO_TYPE = "NoMachineType"
     """Its Machine does not offer its type any more."""
+    OUTSIDE = "NamespaceGivesNoMachines"
+    """Its namespace has not the label of those where machines are given, or not any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

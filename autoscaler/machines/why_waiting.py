@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from autoscaler.api import keys
 from autoscaler.machines.counts import Count
 from autoscaler.machines.guests import REFUSED_SECONDS, Placing
 from autoscaler.machines.model import Group, Guest, Phase, Reason, Sleeper, Waiting
@@ -35,6 +36,15 @@ def of_group(group: Group) -> Iterator[Waiting]:
         elif guest.phase is Phase.HELD:
             text = "it has other scheduling gates, and is looked at once the machine's is the last"
             yield Waiting(guest=guest, reason=Reason.OTHER_GATES, message=text)
+    for guest in group.outsiders:
+        if not guest.is_terminating:
+            yield Waiting(guest=guest, reason=Reason.OUTSIDE, message=outside(guest.key.namespace))
+
+
+def outside(namespace: str) -> str:
+    """Say why nobody opens the gate of a pod in a namespace where no machines are given."""
+    label = f"{keys.INJECT_RESOURCE}: {keys.INJECT_ENABLED}"
+    return f"namespace {namespace} has no label {label}, so nobody opens its gate: set the label, or delete the pod"
 
 
 def of_share(share: Share, counts: Mapping[str, Count], rooms: Rooms, placing: Placing) -> Iterator[Waiting]:
