@@ -1,7 +1,9 @@
 """Machines: room is held on chosen nodes for machine types, and guests that ask for one get it.
 
 A cycle is a few rounds: look at the nodes that changed, decide about the groups that changed, and write; the next round
-sees what was written. Groups share nothing but nodes, and a node has one group. Nothing is decided here.
+sees what was written. What the scheduler makes of an opened guest is waited for a moment: guests are placed one after
+the other, and each would need a cycle of its own otherwise. Groups share nothing but nodes, and a node has one group.
+Nothing is decided here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,6 +41,8 @@ from autoscaler.machines.writes import On, Step, Write
 log = structlog.get_logger()
 ROUNDS: Final = 100
 """So many rounds a cycle has at most; what is left is the next one's."""
+BINDING_SECONDS: Final = 0.2
+"""So long after the last opening a cycle waits for a guest to be bound."""
 FAILED_SECONDS: Final = 60.0
 """How long a group is left alone about which nothing could be decided."""
 
@@ -77,6 +81,8 @@ class Controller:
         self._groups: pacing.Pacer[str] = pacing.Pacer(context.clock, 0.0)
         """Groups that time alone changes something about."""
         self._nodes: pacing.Pacer[str] = pacing.Pacer(context.clock, 0.0)
+        self._binding_until = float("-inf")
+        """When to stop waiting for guests that were opened, on the monotonic clock."""
         self._on_their_way: dict[str, frozenset[GroupType]] = {}
         self._obstacles: dict[str, list[Said]] = {}
 
@@ -90,7 +96,7 @@ class Controller:
         catalogue_at = await self._keep_catalogue()
         for _ in range(ROUNDS):
             await self._round()
-            if not self._known.is_dirty:
+            if not self._known.is_dirty and not await self._is_changed_soon():
                 break
         await self._reporting.publish(self._carry_out)
         times = (self._groups.next_at, self._nodes.next_at, self._reporting.next_at, catalogue_at)
@@ -115,6 +121,15 @@ class Controller:
         told = {write.key.name: view for write, view in marks}
         for write in outcomes.done:
             self._tell(write, told)
+            if isinstance(write.command, OpenGuest):
+                self._binding_until = self._context.clock.monotonic() + BINDING_SECONDS
+
+    async def _is_changed_soon(self) -> bool:
+        """Wait a moment for guests to be bound that were opened just now; tell whether anything changed."""
+        seconds = self._binding_until - self._context.clock.monotonic()
+        if seconds > 0 and any(self._on_their_way.values()):
+            await self._known.stirred(seconds)
+        return self._known.is_dirty
 
     # Nodes
 

@@ -3,6 +3,8 @@
 It notes which groups and which nodes changed, so that a step costs what changed; nothing is decided here.
 """
 
+import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -116,6 +118,7 @@ class Known:
         )
         self._tables = tables
         self._unreadable = frozenset[str]()
+        self._stir = asyncio.Event()
         tables.pods.listen(self._pod_changed)
         tables.nodes.listen(self._node_changed)
         tables.machines.listen(self._machine_changed)
@@ -142,6 +145,13 @@ class Known:
             self.are_machines_new = True
             self.groups.update(changed)
             self.owned.update(changed)
+
+    async def stirred(self, seconds: float) -> None:
+        """Wait until a guest or sleeper changes, and no longer than so."""
+        self._stir.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stir.wait()
 
     def take_groups(self) -> list[str]:
         """Return the groups that changed, and begin anew."""
@@ -193,6 +203,7 @@ class Known:
 
     def _pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
         if _decided_on(old) != _decided_on(new):
+            self._stir.set()
             for each in (old, new):
                 group = pods.group_of(each) if each is not None else None
                 if group is not None:

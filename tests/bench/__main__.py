@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.bench import (
     admitting,
+    machine_groups,
     planning,
     previewing,
     quota_cycles,
@@ -26,6 +27,8 @@ ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "day": simulating.day,
     "events": watching.events,
     "informer": watching.informer,
+    "machine_changes": machine_groups.machine_changes,
+    "machine_storms": machine_groups.machine_storms,
     "planning": planning.planning,
     "planning-shapes": planning.shapes,
     "preview": previewing.preview,

@@ -1,4 +1,4 @@
-"""Machines that the runtime cannot read: they keep what they have, nothing of others suffers, and they can be deleted."""
+"""Machines that the runtime cannot read: they keep what they have, others go on, and they can be deleted."""
 
 import asyncio
 from typing import Any
