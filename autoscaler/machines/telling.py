@@ -69,6 +69,7 @@ class Telling:
             if not is_told:
                 self._told.get(group, {}).pop(waiting.guest.uid, None)
                 self.untold.add(group)
+                self._context.wake(kinds.PODS.kind, waiting.guest.key)
 
         self._context.tell(
             kinds.PODS,
