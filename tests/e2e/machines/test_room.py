@@ -1,5 +1,8 @@
 """Room is held by sleepers and given to guests, on the real API server, scheduler and StatefulSet controller."""
 
+import statistics
+import time
+
 import pytest
 
 from autoscaler.api import keys
@@ -73,3 +76,25 @@ def test_a_deleted_machine_leaves_running_guests_and_nothing_else(site: Ground) 
     assert site.guest("guest")["status"]["phase"] == "Running"
     site.delete_guest("guest")
     waiting.eventually(lambda: not site.left_over(), within_seconds=30)
+
+
+GUESTS = 5
+
+
+def test_the_status_tells_of_a_guest_soon_after_it_was_made(site: Ground) -> None:
+    site.add_node(cpu="16")
+    site.add_machine(machine_type(cpu="2", available=GUESTS + 1))
+    site.wait_for_rooms(n1=GUESTS + 1)
+    site.wait_for_usage(used=0, waiting=0)
+    seconds = []
+    for number in range(1, GUESTS + 1):
+        site.add_guest(f"guest-{number}")
+        made, said = time.monotonic(), 0
+        while said < number:  # asked again and again: what is measured is shorter than a pause
+            usage = site.usage()
+            said = usage["used"] + usage["waiting"]
+            assert time.monotonic() < made + 30, usage
+        seconds.append(time.monotonic() - made)
+        site.wait_for_usage(used=number, waiting=0)
+    told = f"median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s (bar: 1 s)"
+    print(f"a guest is in its Machine's status after {told}")  # noqa: T201  # told, not judged: the computer is shared
