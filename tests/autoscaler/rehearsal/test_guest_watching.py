@@ -13,6 +13,7 @@ from autoscaler.rehearsal.guest_record import GuestLife, MachineName, MachineUse
 from autoscaler.rehearsal.guest_watching import GuestWatcher
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
+from autoscaler.simulation.cluster.deletes import Options
 from autoscaler.simulation.cluster.store import Key
 from autoscaler.simulation.cluster.writes import STATUS, Manner
 from tests import builders
@@ -137,6 +138,14 @@ class Unguarded:
             subresource=STATUS,
         )
 
+    def delete(self, name: str) -> None:
+        self.cluster.server.deletes.delete(kinds.PODS, Key("default", name), Options(), Manner(user="admin"))
+
+    def is_room_held(self) -> bool:
+        """Tell whether room is held for one more guest."""
+        self.watcher.comes("more", ASKS)
+        return self.watcher.seen().lives[-1].is_room_held
+
     @property
     def beyond(self) -> int:
         return self.watcher.seen().beyond_maximum
@@ -162,3 +171,19 @@ async def test_pods_behind_our_gate_and_pods_that_ended_are_not_open() -> None:
     assert unguarded.beyond == 0
     unguarded.add("elsewhere", keys.ROLE_GUEST, gate="example.com/another")
     assert unguarded.beyond == 1
+
+
+async def test_room_that_others_wait_for_or_that_is_given_up_is_not_held_for_one_more() -> None:
+    unguarded = Unguarded()
+    unguarded.add("gated", keys.ROLE_RESERVATION, gate=keys.MACHINE_GATE)
+    assert not unguarded.is_room_held()
+    for name in ("first", "second"):
+        unguarded.add(name, keys.ROLE_RESERVATION, node="n1")
+    unguarded.add("guest", keys.ROLE_GUEST, gate=keys.MACHINE_GATE)
+    assert unguarded.is_room_held()
+    unguarded.add("another", keys.ROLE_GUEST, gate=keys.MACHINE_GATE)
+    assert not unguarded.is_room_held()
+    unguarded.end("another")
+    assert unguarded.is_room_held()
+    unguarded.delete("first")
+    assert not unguarded.is_room_held()
