@@ -47,7 +47,8 @@ class _Measured:
 
     async def reconcile(self, dirty: Dirty) -> float | None:
         self.work.cycles += 1
-        return await _Steps(self.inner.reconcile(dirty), self.work)
+        wake_at: float | None = await _Steps(self.inner.reconcile(dirty), self.work)
+        return wake_at
 
 
 @dataclass(slots=True)
