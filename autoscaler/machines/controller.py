@@ -93,9 +93,12 @@ class Controller:
             return await self._farewell.carry_out()
         await self._takeover.catch_up()
         self._ring()
-        catalogue_at = await self._keep_catalogue()
+        catalogue_at = None
         for _ in range(ROUNDS):
+            if self._known.are_machines_new:
+                self._catalogue.follow(self._tables.machines, kept=self._known.unreadable)
             await self._round()
+            catalogue_at = await self._catalogue.keep()
             if not self._known.is_dirty and not await self._is_changed_soon():
                 break
         await self._reporting.publish(self._carry_out)
@@ -234,11 +237,6 @@ class Controller:
             self._telling.of_command(write.command)
         elif write.on is On.NODE and (told := event_messages.of_marks(marks[write.key.name])) is not None:
             self._reporting.tell(told)
-
-    async def _keep_catalogue(self) -> float | None:
-        if self._known.are_machines_new:
-            self._catalogue.follow(self._tables.machines, kept=self._known.unreadable)
-        return await self._catalogue.keep()
 
     def _ring(self) -> None:
         self._known.note_unreadable()

@@ -14,8 +14,9 @@ from autoscaler import machines
 from autoscaler.api import keys
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
+from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.machine_audit import MACHINES
-from tests.scenarios.machine_world import GROUP, GUESTS, World, entry, machine_type, runtime
+from tests.scenarios.machine_world import GROUP, GUESTS, RUNTIME, World, entry, machine_type, runtime
 from tests.scenarios.worker_world import Mortal
 
 pytestmark = pytest.mark.simulated
@@ -194,3 +195,37 @@ async def _play_late(late_seconds: float) -> None:
 
 def _gates(world: World, name: str) -> set[str]:
     return {each["name"] for each in world.guest(name)["spec"].get("schedulingGates") or ()}
+
+
+# A Machine that comes while the catalogue is written
+
+
+class Answering:
+    """A connection that is slow to answer the first write of the catalogue; something happens meanwhile."""
+
+    def __init__(self, api: port.Api, then: Callable[[], object]) -> None:
+        self.watch = api.watch
+        self._api = api
+        self._then: Callable[[], object] | None = then
+
+    async def send(self, request: port.Request) -> port.Response:
+        answer = await self._api.send(request)
+        if request.method == "POST" and request.path == kinds.CONFIG_MAPS.collection(RUNTIME.namespace) and self._then:
+            self._then()
+            self._then = None
+            await asyncio.sleep(1)
+        return answer
+
+
+@pytest.mark.accept("M2", part="the catalogue has every Machine")
+@simulated
+async def test_a_machine_that_comes_while_the_catalogue_is_written_is_in_it() -> None:
+    world = World()
+    world.add_node("n1", cpu="4")
+
+    def come() -> None:
+        world.add_machine(types={"medium": machine_type()}, nodes=[entry("n1")])
+
+    async with runtime(world, machines.build, wrap=lambda api: Answering(api, come)):
+        await asyncio.sleep(60)
+        assert f"{GROUP}.medium.cpu" in world.catalogue()
