@@ -5,6 +5,7 @@ its owner meanwhile does not bring that moment forward.
 """
 
 import random
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,20 +77,25 @@ class Retries:
     def __init__(self, time: clock.Clock, backoff: Backoff) -> None:
         self._clock = time
         self._backoff = backoff
-        self._steps: dict[str, Retry] = {}
+        self._steps: dict[Hashable, Retry] = {}
         self._swept_at = float("-inf")
 
-    def holds(self, name: str) -> bool:
+    def holds(self, name: Hashable) -> bool:
         """Tell whether it should be left alone now."""
         step = self._steps.get(name)
         return step is not None and not step.is_due
 
-    def next_at(self, name: str) -> float | None:
+    def next_at(self, name: Hashable) -> float | None:
         """Return when it is next tried, on the monotonic clock; None if it has not failed."""
         step = self._steps.get(name)
         return step.next_at if step is not None else None
 
-    def note(self, name: str, *, is_done: bool) -> None:
+    def failures(self, name: Hashable) -> int:
+        """Return how often in a row it failed."""
+        step = self._steps.get(name)
+        return step.failures if step is not None else 0
+
+    def note(self, name: Hashable, *, is_done: bool) -> None:
         """Note what became of it."""
         self._sweep()
         if is_done:

@@ -11,6 +11,7 @@ from autoscaler.admission.workload_status import Change
 from autoscaler.admission.writes import Event, On, Step, Write
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
+from autoscaler.control.writes import Verb
 from autoscaler.kube import objects
 
 
@@ -29,7 +30,7 @@ def new(state: JobState, now: float) -> tuple[Write, ...]:
     write = Write(
         step=Step.CREATE,
         on=On.WORKLOAD,
-        verb=writes.Verb.CREATE,
+        verb=Verb.CREATE,
         key=_key(job),
         body=manifests.workload(job, state.priority),
         why=f"job {job.meta.key.name} waits in LocalQueue {job.queue}",
@@ -151,7 +152,7 @@ def _suspend(job: Job, *, is_suspended: bool, why: str, told: Event | None) -> W
     return Write(
         step=Step.SUSPEND,
         on=On.JOB,
-        verb=writes.Verb.PATCH,
+        verb=Verb.PATCH,
         key=job.meta.key,
         kind=job.kind,
         uid=job.meta.uid,

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from autoscaler.admission.writes import Event, Step, Verb, Write
+from autoscaler.admission.writes import Event, Step, Write
+from autoscaler.control.writes import Verb
 
 _REASONS: Final[Mapping[Step, str]] = {
     Step.CREATE: "Queued",

@@ -12,7 +12,8 @@ from autoscaler.admission import manifests, writes
 from autoscaler.admission.job_state import JobState
 from autoscaler.admission.jobs.port import WantedPods
 from autoscaler.admission.workload import Workload
-from autoscaler.admission.writes import On, Step, Verb, Write
+from autoscaler.admission.writes import On, Step, Write
+from autoscaler.control.writes import Verb
 from autoscaler.kube.objects import Key
 
 AT_ONCE: Final = 500

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from autoscaler.control.writes import Verb
 from autoscaler.kube.objects import Key, Stored
 
 
@@ -21,15 +22,6 @@ class On(StrEnum):
     CLUSTER_QUEUE = "clusterqueue"
     LOCAL_QUEUE = "localqueue"
     FLAVOR = "resourceflavor"
-
-
-class Verb(StrEnum):
-    """What is done."""
-
-    CREATE = "create"
-    PATCH = "patch"
-    PATCH_STATUS = "patch status of"
-    DELETE = "delete"
 
 
 class Step(StrEnum):
@@ -81,6 +73,11 @@ class Write:
     """The object, or the merge patch; of a status patch, the status; of a job, whether it is to be suspended."""
     why: str
     event: Event | None = None
+
+    @property
+    def sort(self) -> tuple[On, str, Verb, Step]:
+        """What it shares with other writes that are refused for the same reasons."""
+        return self.on, self.kind, self.verb, self.step
 
 
 def patch(

@@ -216,7 +216,7 @@ class Controller:
         for write, error in outcomes.refused:
             if write.step is Step.OPEN:
                 self._takeover.doubt(error)
-        for write in (*outcomes.put_off, *(write for write, _ in outcomes.refused)):
+        for write in outcomes.failed:
             self._again(write)
         return outcomes
 

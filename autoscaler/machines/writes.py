@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.control import plans
+from autoscaler.control.writes import Verb
 from autoscaler.kube import objects
 from autoscaler.machines import model, owned, patches
 from autoscaler.machines.model import Command, DeleteSleeper, OpenGuest, OpenSleeper, PromiseGuest, RecordTried
@@ -19,15 +20,6 @@ class On(StrEnum):
     SERVICE = "service"
     NODE_POOL = "machinenodepool"
     MACHINE = "machine"
-
-
-class Verb(StrEnum):
-    """What is done."""
-
-    CREATE = "create"
-    PATCH = "patch"
-    PATCH_STATUS = "patch status of"
-    DELETE = "delete"
 
 
 class Step(StrEnum):
@@ -52,8 +44,8 @@ class Write:
     key: objects.Key
     uid: str = ""
     """The very object it is for; empty: it is made."""
-    version: int | None = None
-    """The version that was decided on."""
+    resource_version: int | None = None
+    """The version that was decided on; None: any of this object."""
     body: Manifest
     """The object, or the merge patch; of a status patch, the status."""
     why: str
@@ -69,6 +61,11 @@ def shown(write: Write) -> plans.Command:
         return model.shown(write.command)
     namespace = f"{write.key.namespace}/" if write.key.namespace else ""
     return plans.Command(verb=str(write.verb), what=f"{write.on} {namespace}{write.key.name}", why=write.why)
+
+    @property
+    def sort(self) -> tuple[On, Verb, Step]:
+        """What it shares with other writes that are refused for the same reasons."""
+        return self.on, self.verb, self.step
 
 
 def of_command(command: Command, pod: objects.Pod, group: str) -> Write:
@@ -90,7 +87,7 @@ def of_command(command: Command, pod: objects.Pod, group: str) -> Write:
         verb=Verb.DELETE if step is Step.GIVE_UP else Verb.PATCH,
         key=pod.meta.key,
         uid=pod.meta.uid,
-        version=pod.meta.resource_version,
+        resource_version=pod.meta.resource_version,
         body=body,
         why=command.why,
         group=group,
@@ -145,7 +142,7 @@ def _of(  # noqa: PLR0913  # a write has as many parts
         verb=verb,
         key=meta.key,
         uid=meta.uid,
-        version=meta.resource_version,
+        resource_version=meta.resource_version,
         body=body,
         why=why,
         group=group,

@@ -6,7 +6,8 @@ succeeds exactly if the runtime has seen the server's current version, so that i
 
 from typing import NamedTuple
 
-from autoscaler.admission.writes import On, Step, Verb
+from autoscaler.admission.writes import On, Step
+from autoscaler.control.writes import Verb
 from tests.model.contents import GONE
 
 

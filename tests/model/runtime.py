@@ -17,10 +17,11 @@ from autoscaler.admission.job_state import Memory, Policy
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Job
 from autoscaler.admission.quota import books, cycle
-from autoscaler.admission.writes import On, Step, Verb, Write
+from autoscaler.admission.writes import On, Step, Write
+from autoscaler.control.writes import Verb
 from autoscaler.kube import objects, port, store
+from autoscaler.simulation.cluster import merging
 from tests.autoscaler.admission import builders
-from tests.model import contents
 from tests.model.cluster import Sent, State
 from tests.model.contents import GONE, NODE, NOW, Contents, PodFacts, WorkloadFacts
 from tests.model.kept import Kept

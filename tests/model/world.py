@@ -5,9 +5,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from autoscaler.admission.writes import Step, Verb
+from autoscaler.admission.writes import Step
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
+from autoscaler.control.writes import Verb
 from tests.autoscaler.admission import builders
 from tests.model import contents, scenario
 from tests.model.cluster import Doubt, Entry, Sent, State

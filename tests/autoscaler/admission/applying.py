@@ -2,12 +2,13 @@
 
 import copy
 from collections.abc import Iterable
-from typing import Any
 
 from autoscaler.admission.quota.configuration import Tables
-from autoscaler.admission.writes import On, Verb, Write
+from autoscaler.admission.writes import On, Write
 from autoscaler.api.manifests import Manifest
+from autoscaler.control.writes import Verb
 from autoscaler.kube.objects import Key
+from autoscaler.simulation.cluster import merging
 from tests.autoscaler.admission import builders
 
 
@@ -68,9 +69,9 @@ class Cluster:
             case Verb.DELETE:
                 self._delete(found)
             case Verb.PATCH_STATUS:
-                self.put(merged(found, {"status": dict(write.body)}))
+                self.put(merging.merge(found, {"status": dict(write.body)}))
             case _:
-                self.put(merged(found, dict(write.body)))
+                self.put(merging.merge(found, dict(write.body)))
 
     def _create(self, write: Write) -> None:
         if write.key in self.workloads:

@@ -6,8 +6,9 @@ from autoscaler.admission import decide
 from autoscaler.admission.job_state import JobState, Policy
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Job
-from autoscaler.admission.writes import Verb, Write
+from autoscaler.admission.writes import Write
 from autoscaler.api import keys
+from autoscaler.control.writes import Verb
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import NOW, slice_of, workload
 

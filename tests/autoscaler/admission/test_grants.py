@@ -7,8 +7,9 @@ import pytest
 
 from autoscaler.admission import grants
 from autoscaler.admission.workload import Requeue
-from autoscaler.admission.writes import Step, Verb, Write
+from autoscaler.admission.writes import Step, Write
 from autoscaler.api.resources.workloads import FOLDED_MAX
+from autoscaler.control.writes import Verb
 from tests.autoscaler.admission import builders, states
 
 pytestmark = pytest.mark.accept("E8", part="what the ledger of an admitted job should say")

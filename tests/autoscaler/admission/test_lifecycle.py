@@ -7,8 +7,9 @@ import pytest
 from autoscaler.admission import decide, lifecycle
 from autoscaler.admission.job_state import JobState, Policy, Stage
 from autoscaler.admission.jobs.port import Finished
-from autoscaler.admission.writes import On, Step, Verb, Write
+from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import keys
+from autoscaler.control.writes import Verb
 from tests.autoscaler.admission import builders, states
 
 pytestmark = pytest.mark.accept("E14", part="when quota is given back")

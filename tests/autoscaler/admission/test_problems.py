@@ -7,8 +7,9 @@ from autoscaler.admission.job_state import JobState, Policy
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Job
 from autoscaler.admission.workload import Workload
-from autoscaler.admission.writes import On, Verb
+from autoscaler.admission.writes import On
 from autoscaler.api import keys
+from autoscaler.control.writes import Verb
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import NOW, workload
 

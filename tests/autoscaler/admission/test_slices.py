@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.admission import slices
 from autoscaler.admission.workload import Workload
-from autoscaler.admission.writes import Verb, Write
+from autoscaler.admission.writes import Write
+from autoscaler.control.writes import Verb
 from tests.autoscaler.admission import builders, states
 
 pytestmark = pytest.mark.accept("E3", part="which slices are made and deleted")

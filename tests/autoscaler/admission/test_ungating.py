@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from autoscaler.admission import grants, ungating
 from autoscaler.admission.grants import Draft
 from autoscaler.admission.job_state import JobState, Policy
-from autoscaler.admission.writes import Step, Verb
+from autoscaler.admission.writes import Step
 from autoscaler.api import keys
 from autoscaler.api.resources.workloads import OPENED_MAX
+from autoscaler.control.writes import Verb
 from autoscaler.kube import objects
 from tests.autoscaler.admission import builders, states
 
