@@ -17,6 +17,7 @@ from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import objects
+from autoscaler.simulation.cluster import merging
 
 GONE: Final = 0
 """The number that stands for no object."""
@@ -153,7 +154,7 @@ class Contents:
         raw = patch if isinstance(patch, bytes) else _ENCODER.encode(patch)
         found = self._changed.get((number, raw))
         if found is None:
-            manifest = merged(self[number].manifest, msgspec.json.decode(raw))
+            manifest = merging.merge(self[number].manifest, msgspec.json.decode(raw))
             metadata = manifest["metadata"]
             let_go = metadata.get("deletionTimestamp") and not metadata.get("finalizers")
             found = self._changed[number, raw] = GONE if let_go else self.add(manifest)
@@ -165,19 +166,6 @@ class Contents:
         if not metadata.get("finalizers"):
             return GONE
         return self.changed(number, _DELETED)
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """Return what becomes of a value by a JSON merge patch (RFC 7396)."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
 
 
 def job(  # each scenario sets what matters

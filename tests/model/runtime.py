@@ -96,7 +96,7 @@ class Runtime:
             if telling is None:
                 return tuple(_sent(each, by_quota=False) for each in writes)
             number = next(each for each in numbers if self._contents[each].facts.uid == telling.uid)
-            manifest = contents.merged(self._contents[number].manifest, {"status": telling.body})
+            manifest = merging.merge(self._contents[number].manifest, {"status": telling.body})
             decoded[number] = workload.decode(msgspec.json.encode(manifest))
         raise AssertionError(f"told twice: {telling}")
 

@@ -36,7 +36,7 @@ class Cluster:
 
     def change(self, name: str, patch: Manifest) -> None:
         """Merge a patch into a Workload, whoever sends it."""
-        self.put(merged(self.workloads[Key(builders.NAMESPACE, name)], patch))
+        self.put(merging.merge(self.workloads[Key(builders.NAMESPACE, name)], patch))
 
     def remove(self, name: str) -> None:
         """Let a Workload be gone."""
@@ -77,29 +77,16 @@ class Cluster:
         if write.key in self.workloads:
             raise Conflict(f"{write.key} exists")
         self.version += 1
-        manifest = merged({}, dict(write.body))
+        manifest = merging.merge({}, dict(write.body))
         manifest["metadata"].setdefault("uid", f"u-{write.key.name}-{self.version}")
         manifest["metadata"].setdefault("creationTimestamp", builders.time(0))
         self.put(manifest)
 
     def _delete(self, found: Manifest) -> None:
         if found["metadata"].get("finalizers"):
-            self.put(merged(found, {"metadata": {"deletionTimestamp": builders.time(0)}}))
+            self.put(merging.merge(found, {"metadata": {"deletionTimestamp": builders.time(0)}}))
         else:
             self.remove(found["metadata"]["name"])
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """Merge a JSON merge patch (RFC 7396) into a copy."""
-    if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
 
 
 def _key(manifest: Manifest) -> Key:

@@ -1,7 +1,7 @@
 """A small world whose books are kept: instances and pods with known times, and objects that writes go to."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +15,7 @@ from autoscaler.capacity import lives
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
+from autoscaler.simulation.cluster import merging
 from tests.autoscaler.capacity import builders
 
 POOL = "gpu"
@@ -168,7 +169,7 @@ class World:
         if known.meta.resource_version != command.resource_version:
             return
         body = known.resource.model_dump(mode="json", by_alias=True, exclude_none=True)
-        body["status"] = merged(body["status"], command.patch())
+        body["status"] = merging.merge(body["status"], command.patch())
         self.stored[command.name] = objects.Custom(
             meta=meta(command.name, version=known.meta.resource_version + 1),
             resource=Instance.model_validate(body),
@@ -258,17 +259,3 @@ def sight(
         groups=groups,
     )
     return lives.Sight(snapshot=snapshot, instances=tuple(instances), **more)
-
-
-def merged(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply a merge patch, as RFC 7386 says."""
-    made = dict(before)
-    for key, value in patch.items():
-        if value is None:
-            made.pop(key, None)
-        elif isinstance(value, Mapping):
-            old = made.get(key)
-            made[key] = merged(old if isinstance(old, Mapping) else {}, value)
-        else:
-            made[key] = value
-    return made

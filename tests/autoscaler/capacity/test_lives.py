@@ -14,6 +14,7 @@ from autoscaler.capacity import life, lives
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
 from autoscaler.kube import objects
+from autoscaler.simulation.cluster import merging
 from tests.autoscaler.capacity import books
 from tests.autoscaler.capacity.books import START, Job, LaunchedInstance, World
 
@@ -368,5 +369,5 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("abc"), JSON))
 def test_a_patch_makes_of_what_was_what_should_be(before: dict[str, Any], after: dict[str, Any]) -> None:
     patch = lives.merge_patch(before, after)
-    assert books.merged(before, patch) == after
+    assert merging.merge(before, patch) == after
     assert (patch == {}) == (before == after)

@@ -8,24 +8,12 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.kube import owned_marks
+from autoscaler.simulation.cluster import merging
 
 THEIRS = ("example.com/theirs", "node.kubernetes.io/unschedulable", keys.INSTANCE_POOL)
 TAINTS = (keys.REMOVING, keys.RESERVED_FOR, keys.NODE_POOL, keys.MACHINE_CLOSED, keys.machine_label("gpu"))
 GATES = (keys.ADMISSION_GATE, keys.PLACEMENT_GATE, keys.MACHINE_GATE)
 FINALIZERS = (keys.FINALIZER, keys.part_finalizer("capacity"))
-
-
-def merged(found: Any, patch: Any) -> Any:
-    """Apply a merge patch, as the API server does."""
-    if not isinstance(patch, dict):
-        return patch
-    made = dict(found) if isinstance(found, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            made.pop(key, None)
-        else:
-            made[key] = merged(made.get(key), value)
-    return made
 
 
 def some(*names: str) -> Any:
@@ -49,7 +37,7 @@ def test_all_of_ours_is_taken_off_and_nothing_else(
     }
     found["metadata"]["annotations"] = dict.fromkeys(annotations, "x")
     before = copy.deepcopy(found)
-    after = merged(found, owned_marks.without(found))
+    after = merging.merge(found, owned_marks.without(found))
     assert found == before
     metadata, spec = after["metadata"], after["spec"]
     assert metadata["name"] == "n"

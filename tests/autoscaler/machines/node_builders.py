@@ -104,16 +104,3 @@ def taint(key: str, value: str = "", effect: str = "NoSchedule", *, ago: float |
     """A taint as it is on a node; put there so many seconds ago, where that is known."""
     time = {} if ago is None else {"timeAdded": clock.to_rfc3339(NOW - ago)}
     return {"key": key, "effect": effect, **({"value": value} if value else {}), **time}
-
-
-def merged(found: Any, patch: Any) -> Any:
-    """Apply a merge patch, as the API server does."""
-    if not isinstance(patch, dict):
-        return patch
-    made = dict(found) if isinstance(found, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            made.pop(key, None)
-        else:
-            made[key] = merged(made.get(key), value)
-    return made

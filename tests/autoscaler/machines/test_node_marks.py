@@ -12,6 +12,7 @@ from autoscaler.machines import node_marks
 from autoscaler.machines.claims import Claim, GroupType
 from autoscaler.machines.node_labels import SETTLE_SECONDS, Situation
 from autoscaler.machines.node_marks import Change, Marks
+from autoscaler.simulation.cluster import merging
 from tests.autoscaler.machines.node_builders import (
     GROUP,
     LARGE,
@@ -19,7 +20,6 @@ from tests.autoscaler.machines.node_builders import (
     NOW,
     READY,
     decoded,
-    merged,
     node_manifest,
     taint,
 )
@@ -56,7 +56,7 @@ class Stood:
         """Do what is decided, and return what that was."""
         marks = self.look(wanted, **known)
         if marks.patch is not None:
-            self.manifest = merged(self.manifest, marks.patch)
+            self.manifest = merging.merge(self.manifest, marks.patch)
         return marks.change
 
     @property

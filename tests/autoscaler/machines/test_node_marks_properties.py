@@ -14,7 +14,8 @@ from autoscaler.kube import owned_marks
 from autoscaler.machines import node_marks
 from autoscaler.machines.claims import Claim, GroupType
 from autoscaler.machines.node_labels import SETTLE_SECONDS, Situation
-from tests.autoscaler.machines.node_builders import NOW, decoded, merged, node_manifest, taint
+from autoscaler.simulation.cluster import merging
+from tests.autoscaler.machines.node_builders import NOW, decoded, node_manifest, taint
 
 GROUPS, TYPES = ("general", "other"), ("medium", "large")
 THEIRS = {"kubernetes.io/hostname": "a"}
@@ -103,7 +104,7 @@ class World:
         )
         if marks.patch is None:
             return False
-        self.manifest = merged(self.manifest, marks.patch)
+        self.manifest = merging.merge(self.manifest, marks.patch)
         return True
 
     def check(self) -> None:

@@ -10,7 +10,8 @@ from autoscaler.api.resources import MachineNodePool
 from autoscaler.kube import objects
 from autoscaler.machines import node_pools
 from autoscaler.machines.owned import Create, Patch
-from tests.autoscaler.machines.node_builders import entry, machine, machine_type, merged
+from autoscaler.simulation.cluster import merging
+from tests.autoscaler.machines.node_builders import entry, machine, machine_type
 
 MACHINE = machine(
     "general",
@@ -22,8 +23,8 @@ OLD_OWNER = {"apiVersion": "sluice.dev/v1alpha1", "kind": "Machine", "name": "ge
 
 
 def stored(manifest: Manifest, **changes: Any) -> objects.Custom[MachineNodePool]:
-    there = merged(manifest, {"metadata": {"uid": "u", "resourceVersion": "2"}})
-    return objects.custom(MachineNodePool)(msgspec.json.encode(merged(there, changes)))
+    there = merging.merge(manifest, {"metadata": {"uid": "u", "resourceVersion": "2"}})
+    return objects.custom(MachineNodePool)(msgspec.json.encode(merging.merge(there, changes)))
 
 
 @pytest.mark.accept("M11", part="the manifest")
@@ -80,7 +81,7 @@ def test_what_people_changed_is_undone(changes: dict[str, Any], want: str) -> No
     patch = node_pools.difference(MACHINE, found)
     assert isinstance(patch, Patch)
     assert list(patch.changes) == [want]
-    assert node_pools.difference(MACHINE, stored(merged(merged(wanted, changes), patch.changes))) is None
+    assert node_pools.difference(MACHINE, stored(merging.merge(merging.merge(wanted, changes), patch.changes))) is None
 
 
 def test_one_that_is_going_is_made_again_when_it_is_gone() -> None:

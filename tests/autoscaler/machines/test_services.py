@@ -8,7 +8,8 @@ import pytest
 from autoscaler.api.manifests import Manifest
 from autoscaler.machines import owned, services
 from autoscaler.machines.owned import Create, Delete, Patch
-from tests.autoscaler.machines.node_builders import machine, merged
+from autoscaler.simulation.cluster import merging
+from tests.autoscaler.machines.node_builders import machine
 
 LABELS = {
     "sluice.dev/machine-group": "general",
@@ -27,7 +28,7 @@ def stored(**changes: Any) -> owned.Owned:
         "spec": {"clusterIPs": ["None"], "sessionAffinity": "None", "ipFamilies": ["IPv4"]},
         "status": {"loadBalancer": {}},
     }
-    return owned.decode(msgspec.json.encode(merged(merged(made.manifest, defaults), changes)))
+    return owned.decode(msgspec.json.encode(merging.merge(merging.merge(made.manifest, defaults), changes)))
 
 
 @pytest.mark.accept("M4", part="the manifest")
@@ -58,7 +59,7 @@ def test_what_people_changed_is_undone_by_one_patch(changed: dict[str, Any]) -> 
     found = stored(**changed)
     patch = services.difference(WANTED, found)
     assert isinstance(patch, Patch)
-    again = owned.decode(msgspec.json.encode(merged(found.manifest, patch.changes)))
+    again = owned.decode(msgspec.json.encode(merging.merge(found.manifest, patch.changes)))
     assert services.difference(WANTED, again) is None
 
 

@@ -12,7 +12,8 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.kube import objects
 from autoscaler.machines import owned, stateful_sets
 from autoscaler.machines.owned import Create, Delete, Patch, Taken
-from tests.autoscaler.machines.node_builders import child, entry, machine, machine_type, merged
+from autoscaler.simulation.cluster import merging
+from tests.autoscaler.machines.node_builders import child, entry, machine, machine_type
 
 IMAGE = "example.com/pause:1"
 GPU = {"type": "nvidia.com/gpu", "num": 2, "family": "ampere"}
@@ -93,7 +94,7 @@ def stored(manifest: Manifest | None = None, **changes: Any) -> owned.Owned:
     for kind in ("requests", "limits"):
         pod["containers"][0]["resources"][kind] |= {"cpu": "40", "memory": str(128 << 30)}
     there["status"] = {"replicas": 1}
-    return owned.decode(msgspec.json.encode(merged(there, changes)))
+    return owned.decode(msgspec.json.encode(merging.merge(there, changes)))
 
 
 def holds(part: Any, whole: Any) -> None:
@@ -179,7 +180,7 @@ def test_what_people_changed_is_undone_by_one_patch(changed: dict[str, Any]) -> 
     found = stored(**changed)
     patch = stateful_sets.difference(wanted(), found)
     assert isinstance(patch, Patch)
-    again = owned.decode(msgspec.json.encode(merged(found.manifest, patch.changes)))
+    again = owned.decode(msgspec.json.encode(merging.merge(found.manifest, patch.changes)))
     assert stateful_sets.difference(wanted(), again) is None
 
 
