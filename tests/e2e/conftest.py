@@ -4,12 +4,17 @@ import contextlib
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import boto3
 import pytest
 
 from tests.e2e import groups, waiting
 from tools.local.components import Options
 from tools.local.plane import Plane
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +55,17 @@ def group(plane: Plane) -> Iterator[groups.NodeGroup]:
     made = groups.create(plane, f"group-{secrets.token_hex(4)}")
     yield made
     made.delete()
+
+
+@pytest.fixture
+def amazon(plane: Plane) -> "Iterator[SQSClient]":
+    """A client of the plane's SQS."""
+    client = boto3.session.Session().client(
+        "sqs",
+        endpoint_url=plane.aws_endpoint,
+        region_name=plane.region,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+    )
+    yield client
+    client.close()

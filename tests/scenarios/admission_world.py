@@ -12,8 +12,7 @@ from autoscaler import admission, clock
 from autoscaler.api import controllers, keys, names, policies, resources
 from autoscaler.kube import kinds, port
 from autoscaler.runtime import process
-from autoscaler.simulation import kubelet, pod_status, virtual_time
-from autoscaler.simulation.cluster import SimulatedCluster
+from autoscaler.simulation import kubelet, pod_status
 from autoscaler.simulation.cluster.store import Change, Key
 from autoscaler.simulation.cluster.writes import STATUS, Manner
 from autoscaler.simulation.kubelet import Kubelets, Run
@@ -42,12 +41,7 @@ class World:
     def __init__(
         self, *, latency_seconds: float = 0.005, job_seconds: float | None = None, is_audited: bool = True
     ) -> None:
-        chosen = policies.for_runtime(RUNTIME)
-        self.cluster = SimulatedCluster(
-            virtual_time.clock(), latency_seconds=latency_seconds, admission_policies=chosen
-        )
-        self.cluster.install_definitions()
-        self.cluster.install_policies(RUNTIME)
+        self.cluster = running.guarded(RUNTIME, latency_seconds=latency_seconds)
         self.job_seconds = job_seconds
         """How long a pod runs that does not say so itself; None: until it is deleted."""
         self.most_running: Counter[str] = Counter()

@@ -11,8 +11,7 @@ from autoscaler.api import controllers, keys, names, policies, resources
 from autoscaler.kube import kinds, port
 from autoscaler.options import Build
 from autoscaler.runtime import process
-from autoscaler.simulation import kubelet, virtual_time
-from autoscaler.simulation.cluster import SimulatedCluster
+from autoscaler.simulation import kubelet
 from autoscaler.simulation.cluster.store import Key
 from autoscaler.simulation.kubelet import Kubelets, Run
 from autoscaler.simulation.scheduler import Scheduler
@@ -34,12 +33,7 @@ class World:
     """A cluster with our policies, a scheduler, kubelets and the StatefulSet controller. All openings are audited."""
 
     def __init__(self, *, latency_seconds: float = 0.005, stop_seconds: float = 0.5) -> None:
-        chosen = policies.for_runtime(RUNTIME)
-        self.cluster = SimulatedCluster(
-            virtual_time.clock(), latency_seconds=latency_seconds, admission_policies=chosen
-        )
-        self.cluster.install_definitions()
-        self.cluster.install_policies(RUNTIME)
+        self.cluster = running.guarded(RUNTIME, latency_seconds=latency_seconds)
         self.stop_seconds = stop_seconds
         """How long a pod takes to end once it is deleted, if its grace allows."""
         self.writes: Counter[str] = Counter()

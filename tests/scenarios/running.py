@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 
 from autoscaler import control
+from autoscaler.api import policies
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import election, port
 from autoscaler.options import Options
@@ -27,6 +28,15 @@ async def _no_cloud(context: control.ControllerContext, name: str, spec: object)
 
 NOTHING_OUTSIDE = Options(open_queues=_no_queues, open_cloud=_no_cloud)
 """A world without anything beside the cluster; `dataclasses.replace` adds what a test has."""
+
+
+def guarded(runtime: policies.Runtime, *, latency_seconds: float) -> SimulatedCluster:
+    """Make a cluster with our definitions, and with all policies in force for a runtime."""
+    chosen = policies.for_runtime(runtime)
+    cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=latency_seconds, admission_policies=chosen)
+    cluster.install_definitions()
+    cluster.install_policies(runtime)
+    return cluster
 
 
 @contextlib.asynccontextmanager

@@ -16,7 +16,7 @@ from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import WORKLOADS, World, runtime
-from tests.scenarios.worker_world import Mortal
+from tests.scenarios.worker_world import Doomed, Forgetful
 
 pytestmark = pytest.mark.simulated
 TAKEOVER_SECONDS: Final = 25.0
@@ -87,15 +87,6 @@ STORIES: Final[dict[str, Story]] = {
 }
 
 
-class Doomed(Mortal):
-    """A connection whose process is killed at one of the writes that it makes once it is doomed."""
-
-    is_doomed = False
-
-    def counts(self, request: port.Request) -> bool:
-        return self.is_doomed and super().counts(request) and "/events" not in request.path
-
-
 @pytest.mark.accept("E8", part="killed before and after every write, in virtual time")
 @pytest.mark.accept("E15", part="killed before and after every write, in virtual time")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -106,17 +97,6 @@ def test_a_runtime_that_is_killed_at_any_write_ends_where_an_unharmed_one_does(s
     for at in range(1, writes + 1):
         found, _ = virtual_time.run(_play(STORIES[story], Doomed, at=at, after=after))
         assert found == want, f"killed {'after' if after else 'before'} write {at} of {writes}"
-
-
-class Forgetful(Doomed):
-    """A connection that loses the answer to one of its writes, which was done."""
-
-    async def send(self, request: port.Request) -> port.Response:
-        answer = await self._api.send(request)
-        self.writes += self.counts(request)
-        if self.counts(request) and self.writes == self._at:
-            raise port.UnreachableError("the answer was lost")
-        return answer
 
 
 @pytest.mark.accept("E8", part="answers that are lost")

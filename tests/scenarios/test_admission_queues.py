@@ -14,7 +14,7 @@ from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster.store import Change
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import CLUSTER_QUEUES, WORKLOADS, Body, World, runtime
-from tests.scenarios.worker_world import Mortal
+from tests.scenarios.worker_world import Doomed
 
 pytestmark = pytest.mark.simulated
 PREEMPTS = {"withinClusterQueue": "LowerPriority"}
@@ -366,12 +366,12 @@ def test_a_preemption_goes_on_under_the_next_leader_and_evicts_nobody_else(after
 
 async def _preempt(*, at: int, after: bool) -> int:
     """Two of three are displaced for one; the runtime is killed at one of its writes from then on."""
-    world, made = ranked(), list[_Doomed]()
+    world, made = ranked(), list[Doomed]()
     world.stop_seconds = 4.0
     world.add_queue(cpu=6, preemption=PREEMPTS)
 
     def wrap(api: port.Api) -> port.Api:
-        made.append(_Doomed(api, at=at, after=after))
+        made.append(Doomed(api, at=at, after=after))
         return made[-1]
 
     async with contextlib.AsyncExitStack() as stack:
@@ -388,13 +388,6 @@ async def _preempt(*, at: int, after: bool) -> int:
         assert [world.suspended[name] for name in ("low-0", "low-1", "low-2", "high")] == [0, 1, 1, 0], at
         assert "claim" not in world.workload("high")["status"]
     return made[0].writes
-
-
-class _Doomed(Mortal):
-    is_doomed = False
-
-    def counts(self, request: port.Request) -> bool:
-        return self.is_doomed and super().counts(request) and "/events" not in request.path
 
 
 def _admissions(world: World) -> list[str]:

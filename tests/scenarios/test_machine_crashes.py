@@ -17,7 +17,7 @@ from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.machine_audit import MACHINES
 from tests.scenarios.machine_world import GROUP, GUESTS, RUNTIME, World, entry, machine_type, runtime
-from tests.scenarios.worker_world import Mortal
+from tests.scenarios.worker_world import Doomed, Forgetful
 
 pytestmark = pytest.mark.simulated
 TAKEOVER_SECONDS: Final = 25.0
@@ -63,26 +63,6 @@ STORIES: Final[dict[str, Story]] = {
     ),
     "the Machine is deleted": Story(then=lambda world: world.delete(MACHINES, GROUP), rooms={}, bound=0),
 }
-
-
-class Doomed(Mortal):
-    """A connection whose process is killed at one of the writes that it makes once it is doomed."""
-
-    is_doomed = False
-
-    def counts(self, request: port.Request) -> bool:
-        return self.is_doomed and super().counts(request) and "/events" not in request.path
-
-
-class Forgetful(Doomed):
-    """A connection that loses the answer to one of its writes, which was done."""
-
-    async def send(self, request: port.Request) -> port.Response:
-        answer = await self._api.send(request)
-        self.writes += self.counts(request)
-        if self.counts(request) and self.writes == self._at:
-            raise port.UnreachableError("the answer was lost")
-        return answer
 
 
 @pytest.mark.accept("M14", part="killed before and after every write, in virtual time")

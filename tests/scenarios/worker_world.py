@@ -251,6 +251,26 @@ class Mortal:
             await asyncio.Event().wait()
 
 
+class Doomed(Mortal):
+    """A connection whose process is killed at one of the writes that it makes once it is doomed; events aside."""
+
+    is_doomed = False
+
+    def counts(self, request: port.Request) -> bool:
+        return self.is_doomed and super().counts(request) and "/events" not in request.path
+
+
+class Forgetful(Doomed):
+    """A connection that loses the answer to one of its writes, which was done."""
+
+    async def send(self, request: port.Request) -> port.Response:
+        answer = await self._api.send(request)
+        self.writes += self.counts(request)
+        if self.counts(request) and self.writes == self._at:
+            raise port.UnreachableError("the answer was lost")
+        return answer
+
+
 def deployment(name: str, **template: Any) -> Body:
     """A Deployment without replicas, for workers to be modelled on."""
     spec = {"containers": [{"name": "worker", "image": "worker:1"}], **template}

@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-import boto3
 import pytest
 
 from autoscaler.queues import endpoints, port, sources, sqs, wire
@@ -16,19 +15,6 @@ from tools.local.plane import Plane
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-
-
-@pytest.fixture
-def amazon(plane: Plane) -> "Iterator[SQSClient]":
-    client = boto3.session.Session().client(
-        "sqs",
-        endpoint_url=plane.aws_endpoint,
-        region_name=plane.region,
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",
-    )
-    yield client
-    client.close()
 
 
 def empty(amazon: "SQSClient", url: str) -> None:

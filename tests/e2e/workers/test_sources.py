@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import boto3
 import pytest
 
 from tests.e2e import replicas, waiting
@@ -16,7 +15,6 @@ from tests.e2e.queues import servers
 from tests.e2e.workers import ground, queue_servers
 from tools import debian
 from tools.local import ports
-from tools.local.plane import Plane
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -101,19 +99,6 @@ def test_a_queue_that_fails_keeps_the_last_status_and_creates_nothing(
     assert len(site.workers("fails")) == 2
     queues.fill("fails", 3)
     site.wait_for_workers("fails", 3)
-
-
-@pytest.fixture
-def amazon(plane: Plane) -> "Iterator[SQSClient]":
-    client = boto3.session.Session().client(
-        "sqs",
-        endpoint_url=plane.aws_endpoint,
-        region_name=plane.region,
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",
-    )
-    yield client
-    client.close()
 
 
 @pytest.mark.accept("W21")
