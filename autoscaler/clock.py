@@ -41,6 +41,11 @@ def to_rfc3339_micro(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def on_wall(time: Clock, monotonic: float | None) -> float | None:
+    """Return when a moment of the monotonic clock is on the wall clock, now at the earliest; None stays None."""
+    return None if monotonic is None else time.now() + max(0.0, monotonic - time.monotonic())
+
+
 def earliest(times: Iterable[float | None]) -> float | None:
     """Return the first of several moments, those that are not known left out; None if none is."""
     return min((at for at in times if at is not None), default=None)

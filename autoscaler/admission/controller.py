@@ -193,9 +193,8 @@ class Controller:
 
     def _again_at(self, write: Write) -> float:
         """Return when a write that was refused is tried again, on the wall clock."""
-        at = self._executor.due_at(write)
         time = self._context.clock
-        return time.now() + (max(0.0, at - time.monotonic()) if at is not None else 0.0)
+        return clock.on_wall(time, self._executor.due_at(write)) or time.now()
 
     def _set_alarm(self, uid: str, at: float | None) -> None:
         if at is not None and at < self._alarm_at.get(uid, float("inf")):

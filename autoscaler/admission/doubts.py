@@ -68,8 +68,7 @@ class Doubts:
     @property
     def until(self) -> float | None:
         """When the first of them must have ended, on the wall clock; None: nothing is in doubt."""
-        first = min((doubt.until for doubt in self._open.values()), default=None)
-        return None if first is None else self._clock.now() + max(0.0, first - self._clock.monotonic())
+        return clock.on_wall(self._clock, clock.earliest(doubt.until for doubt in self._open.values()))
 
     def overdue(self) -> list[objects.Key]:
         """Return the Workloads of writes that must have ended, and were not settled: read everything anew."""

@@ -76,5 +76,5 @@ class Reporter:
             tell(stored.job_uid, write)
 
     def _wake_at(self) -> float | None:
-        at = clock.earliest((self._waiting.next_at, self._queues.next_at, self._notices.next_at))
-        return None if at is None else self._clock.now() + max(0.0, at - self._clock.monotonic())
+        times = (self._waiting.next_at, self._queues.next_at, self._notices.next_at)
+        return clock.on_wall(self._clock, clock.earliest(times))

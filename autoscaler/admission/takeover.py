@@ -6,8 +6,7 @@ then: each write ends before its Lease does. A write of our own that was not ans
 otherwise, may take effect until its time is over; it is waited for, and everything is read anew then.
 """
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 import msgspec
 import structlog
@@ -16,10 +15,9 @@ from autoscaler import control
 from autoscaler.admission import doubts, known, workload
 from autoscaler.admission.writes import Write
 from autoscaler.control import takeover
-from autoscaler.kube import port
+from autoscaler.kube import listing, port
 
 log = structlog.get_logger()
-T = TypeVar("T")
 
 
 class Takeover:
@@ -49,19 +47,9 @@ class Takeover:
         key = written.key
         request = port.Request(method="GET", path=workload.WORKLOADS.path(key.name, key.namespace))
         try:
-            found = _readable(workload.decode)(msgspec.Raw(port.required(await self._context.api.send(request))))
+            found = listing.readable(workload.decode)(msgspec.Raw(port.required(await self._context.api.send(request))))
         except port.NotFoundError:
             self._workloads.deleted(key, written.uid)
         else:
             if found is not None:
                 self._workloads.wrote(found)
-
-
-def _readable(decode: Callable[[msgspec.Raw], T]) -> Callable[[msgspec.Raw], T | None]:
-    def readable(raw: msgspec.Raw) -> T | None:
-        try:
-            return decode(raw)
-        except Exception:  # noqa: BLE001  # the watch puts it aside and tells of it
-            return None
-
-    return readable

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
 import structlog
 
-from autoscaler import control
-from autoscaler.kube import kinds, listing, objects, port, store
+from autoscaler import clock, control
+from autoscaler.kube import kinds, listing, port, store
 
 log = structlog.get_logger()
 UNSURE_SECONDS: Final = 2 * port.DEFAULT_TIMEOUT_SECONDS
@@ -50,10 +49,7 @@ class Takeover:
     @property
     def unsure_until(self) -> float | None:
         """When to read everything anew, on the wall clock, as we do not know what was written; None: we do."""
-        if self._unsure_until is None:
-            return None
-        time = self._context.clock
-        return time.now() + max(0.0, self._unsure_until - time.monotonic())
+        return clock.on_wall(self._context.clock, self._unsure_until)
 
     async def catch_up(self, *, anew: bool = False) -> bool:
         """Read anew what others or we ourselves may have written, if anybody may have, or if asked; tell whether."""
@@ -70,12 +66,5 @@ class Takeover:
         return True
 
     async def _read(self, read: Read) -> None:
-        def readable(raw: msgspec.Raw) -> objects.Stored | None:
-            try:
-                found: objects.Stored = read.decode(raw)
-            except Exception:  # noqa: BLE001  # the watch puts it aside and tells of it
-                return None
-            return found
-
-        listed, version = await listing.read_at(self._context.api, read.resource, readable)
-        read.table.catch_up([each for each in listed if each is not None], version)
+        listed, version = await listing.read_readable(self._context.api, read.resource, read.decode)
+        read.table.catch_up(listed, version)

@@ -6,10 +6,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from autoscaler.kube import kinds, objects, port, wire
+from autoscaler.kube import kinds, objects, port, store, wire
 
 PAGE: Final = 500
 T = TypeVar("T")
+S = TypeVar("S", bound=objects.Stored)
 
 
 async def read(
@@ -54,9 +55,24 @@ async def read_readable(
     resource: kinds.ResourceType,
     decode: Callable[[msgspec.Raw], T],
     *,
+    namespace: str | None = None,
     query: Mapping[str, str] | None = None,
 ) -> tuple[list[T], int]:
     """Return the objects that make sense to us, and the version of the list; a watch tells of the others."""
+    listed, version = await read_at(api, resource, readable(decode), namespace=namespace, query=query)
+    return [each for each in listed if each is not None], version
+
+
+async def table(api: port.Api, resource: kinds.ResourceType, decode: Callable[[msgspec.Raw], S]) -> store.Table[S]:
+    """Read a kind into a table, as if it were watched; what makes no sense to us is left out."""
+    listed, version = await read_readable(api, resource, decode)
+    made: store.Table[S] = store.Table()
+    made.replace(listed, version)
+    return made
+
+
+def readable(decode: Callable[[msgspec.Raw], T]) -> Callable[[msgspec.Raw], T | None]:
+    """Decode what makes sense to us; None: it does not."""
 
     def if_readable(raw: msgspec.Raw) -> T | None:
         try:
@@ -64,8 +80,7 @@ async def read_readable(
         except Exception:  # noqa: BLE001  # whatever is strange about it
             return None
 
-    listed, version = await read_at(api, resource, if_readable, query=query)
-    return [each for each in listed if each is not None], version
+    return if_readable
 
 
 async def pods_on(api: port.Api, node: str) -> list[objects.Pod]:

@@ -103,8 +103,7 @@ class Controller:
                 break
         await self._reporting.publish(self._carry_out)
         times = (self._groups.next_at, self._nodes.next_at, self._reporting.next_at, catalogue_at)
-        at = 0.0 if self._known.is_dirty else clock.earliest(times)
-        return None if at is None else self._wall(at)
+        return clock.on_wall(self._context.clock, 0.0 if self._known.is_dirty else clock.earliest(times))
 
     async def _round(self) -> None:
         """Look at what changed, decide, and write."""
@@ -248,10 +247,6 @@ class Controller:
 
     def _monotonic(self, at: float) -> float:
         return self._context.clock.monotonic() + at - self._context.clock.now()
-
-    def _wall(self, at: float) -> float:
-        time = self._context.clock
-        return time.now() + max(0.0, at - time.monotonic())
 
 
 def _targets(tables: known.Tables) -> dict[On, writer.Target[Any]]:

@@ -81,7 +81,7 @@ class Reporter:
         wrong = [(resource, pool) for resource, pool in self._wrong() if not self._retries.holds(pool.meta.uid)]
         await asyncio.gather(*(self._write(resource, pool) for resource, pool in wrong))
         again_at = clock.earliest(self._retries.next_at(pool.meta.uid) for _, pool in self._wrong())
-        return None if again_at is None else self._context.clock.now() + again_at - self._context.clock.monotonic()
+        return clock.on_wall(self._context.clock, again_at)
 
     def _changed(self, resource: kinds.ResourceType, pool: Pool | None) -> None:
         if pool is not None and self._is_wrong(pool):

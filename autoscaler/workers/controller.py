@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from autoscaler import backoff, control
+from autoscaler import backoff, clock, control
 from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.control import metrics
@@ -92,8 +92,7 @@ class Controller:
             workers |= self._left_behind()
         await self._free_orphans(workers)
         self._forget_unanswered()
-        again_at = self._orphan_retry.next_at
-        return None if again_at is None else self._context.clock.now() + again_at - self._context.clock.monotonic()
+        return clock.on_wall(self._context.clock, self._orphan_retry.next_at)
 
     # The source: it hosts the reconcilers
 

@@ -10,23 +10,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from autoscaler import control
 from autoscaler.api import keys, names
 from autoscaler.api.manifests import Manifest
-from autoscaler.kube import batch, finalizers, kinds, objects, port, store, wire, writer
+from autoscaler.kube import batch, finalizers, kinds, listing, objects, port, store, writer
 from autoscaler.workers import pods, worker_index
 from autoscaler.workers.model import Phase
 from autoscaler.workers.worker_index import PoolId, PoolWorkers
 
-log = structlog.get_logger()
 NAMES_TRIED: Final = 5
 PROVEN_SECONDS: Final = 30.0
 UNANSWERED_SECONDS: Final = 90.0
 """Longer than an API server works on a request: an unanswered creation has happened by then, or never will."""
 _SERVER_ERROR: Final = 500
-PAGE: Final = 500
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """As Kubernetes uses them for generated names: no word comes out by chance."""
 
@@ -86,18 +83,11 @@ class WorkerPods:
         """Ask the API server itself, once, who is there: what we watch may lag behind what a replica before us did."""
         if self._is_listed:
             return
-        query = {"labelSelector": f"{keys.WORKER_POOL}={self._pool.name}", "limit": str(PAGE)}
-        while True:
-            request = port.Request(method="GET", path=kinds.PODS.collection(self._pool.namespace), query=query)
-            page = wire.LISTING.decode(port.required(await self._api.send(request)))
-            for item in page.items:
-                try:
-                    self._table.wrote(objects.pod(item))
-                except (msgspec.MsgspecError, ValueError) as error:  # the watch has put it aside, and says so
-                    log.info("pod_unreadable", pool=self._pool, error=str(error))
-            if not page.metadata.continue_:
-                break
-            query = {**query, "continue": page.metadata.continue_}
+        query = {"labelSelector": f"{keys.WORKER_POOL}={self._pool.name}"}
+        where = self._pool.namespace
+        found, _ = await listing.read_readable(self._api, kinds.PODS, objects.pod, namespace=where, query=query)
+        for pod in found:
+            self._table.wrote(pod)
         self._is_listed = True
 
     async def create(self, count: int, prototype: pods.Prototype, *, is_wanted: Callable[[], bool]) -> batch.Outcome:

@@ -4,9 +4,6 @@ import asyncio
 import contextlib
 from typing import Any, cast
 
-import msgspec
-import pytest
-
 from autoscaler import control
 from autoscaler.admission import doubts, known, takeover, workload, writes
 from autoscaler.control import takeover as control_takeover
@@ -72,27 +69,6 @@ async def test_workloads_and_pods_are_read_once_for_each_leader_before_us() -> N
     bench.led_until = 2.0
     await bench.takeover.catch_up()
     assert bench.names() == ["job-sample", "later", "pod"]
-
-
-@simulated
-async def test_what_is_gone_is_forgotten() -> None:
-    bench = Bench()
-    gone = {"metadata": {"name": "gone", "namespace": "default", "uid": "u", "resourceVersion": "1"}, "spec": {}}
-    bench.tables.pods.seen(objects.pod(msgspec.json.encode(gone)))
-    bench.led_until = 1.0
-    await bench.takeover.catch_up()
-    assert bench.names() == ["job-sample", "pod"]
-
-
-@simulated
-async def test_a_look_that_failed_is_taken_again() -> None:
-    bench = Bench()
-    bench.led_until = 1.0
-    bench.cluster.faults.add(faults.Answer(code=500), faults.Matching(method="GET", path="/pods"), times=1)
-    with pytest.raises(port.KubeError):
-        await bench.takeover.catch_up()
-    await bench.takeover.catch_up()
-    assert bench.names() == ["job-sample", "pod"]
 
 
 def _written(uid: str) -> writes.Write:
