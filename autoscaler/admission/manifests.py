@@ -84,7 +84,7 @@ def amount(resource: str, value: int) -> str:
 def opened(pod: objects.Pod, job_uid: str, assigned: Assignment, queue: str, now: float) -> "Opening":
     """Begin to write the patch that opens a pod's gate."""
     return Opening(
-        gates=[{"name": gate} for gate in pod.gates if gate != keys.ADMISSION_GATE],
+        gates=objects.other_gates(pod, keys.ADMISSION_GATE),
         stamps={
             keys.JOB_UID: job_uid,
             keys.POD_SET: assigned.name,
@@ -99,14 +99,14 @@ def opened(pod: objects.Pod, job_uid: str, assigned: Assignment, queue: str, now
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """The patch that opens a pod's gate, without what the flavors add."""
 
-    gates: list[Manifest]
+    gates: list[dict[str, str]] | None
     stamps: Mapping[str, str]
     tolerations: list[Manifest]
 
     def on(self, flavors: Iterable[ResourceFlavorSpec]) -> Manifest:
         """Write the patch: the pod is bound to the flavors' nodes, and tolerates what they tolerate."""
         chosen = list(flavors)
-        spec: dict[str, Any] = {"schedulingGates": self.gates or None}
+        spec: dict[str, Any] = {"schedulingGates": self.gates}
         labels = {key: value for flavor in chosen for key, value in flavor.node_labels.items()}
         if labels:
             spec["nodeSelector"] = labels

@@ -34,8 +34,8 @@ class Opener:
 
     async def _open(self, opening: Opening) -> bool:
         pod = opening.pod
-        gates = [{"name": gate} for gate in pod.gates if gate != keys.PLACEMENT_GATE]
-        changes = {"spec": {"schedulingGates": gates or None, "nodeSelector": {keys.ZONE: opening.zone}}}
+        gates = objects.other_gates(pod, keys.PLACEMENT_GATE)
+        changes = {"spec": {"schedulingGates": gates, "nodeSelector": {keys.ZONE: opening.zone}}}
         try:
             await self._context.writer.patch(self._target, pod.meta.key, changes, only_if=writer.Precondition.of(pod))
         except (port.ConflictError, port.NotFoundError):

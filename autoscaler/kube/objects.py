@@ -222,6 +222,11 @@ def _seconds(time: datetime | None) -> float | None:
     return time.timestamp() if time else None
 
 
+def other_gates(pod: Pod, gate: str) -> list[dict[str, str]] | None:
+    """Write a pod's gates without one of them; None takes the empty list away."""
+    return [{"name": name} for name in pod.gates if name != gate] or None
+
+
 def _taint_times(taints: Iterable[wire.Taint]) -> TaintTimes:
     """Keep the times apart from the taints: nodes that are alike but for these times are planned for together."""
     times = {(taint.key, taint.effect): taint.time_added.timestamp() for taint in taints if taint.time_added}

@@ -79,7 +79,7 @@ class Farewell:
 
     async def _open_one(self, pod: objects.Pod) -> None:
         target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=self._tables.pods)
-        changes = {"spec": {"schedulingGates": patches.without_gate(pod)}}
+        changes = {"spec": {"schedulingGates": objects.other_gates(pod, keys.MACHINE_GATE)}}
         await self._context.writer.patch(target, pod.meta.key, changes, only_if=writer.Precondition.of(pod))
 
     async def _drop(self, resource: kinds.ResourceType, table: store.Table[owned.Owned]) -> None:

@@ -23,7 +23,7 @@ def promise(command: PromiseGuest) -> Manifest:
 def open_guest(command: OpenGuest, pod: objects.Pod) -> Manifest:
     """Take our gate off, and begin the scheduler's time."""
     said = {keys.MACHINE_TRYING_SINCE: _written(command.trying_since)}
-    return {"metadata": {"annotations": said}, "spec": {"schedulingGates": without_gate(pod)}}
+    return {"metadata": {"annotations": said}, "spec": {"schedulingGates": objects.other_gates(pod, keys.MACHINE_GATE)}}
 
 
 def record_tried(command: RecordTried) -> Manifest:
@@ -41,13 +41,8 @@ def open_sleeper(command: OpenSleeper, pod: objects.Pod) -> Manifest:
     affinity = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms or [{"matchFields": [_named(command.node)]}]}}}
     return {
         "metadata": {"annotations": {keys.MACHINE_PINNED: command.node}},
-        "spec": {"affinity": affinity, "schedulingGates": without_gate(pod)},
+        "spec": {"affinity": affinity, "schedulingGates": objects.other_gates(pod, keys.MACHINE_GATE)},
     }
-
-
-def without_gate(pod: objects.Pod) -> list[dict[str, str]] | None:
-    """Return a pod's gates without ours; None: there is none left."""
-    return [{"name": gate} for gate in pod.gates if gate != keys.MACHINE_GATE] or None
 
 
 def _terms(pod: objects.Pod) -> list[dict[str, Any]]:
