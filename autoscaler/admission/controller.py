@@ -76,7 +76,7 @@ class Controller:
         )
         self._takeover = takeover.Takeover(context, tables, self._doubts)
         self._reporter = reporting.Reporter(context, tables, self._books, self._known, self._kinds)
-        self._farewell = leaving.Farewell(context, self._kinds.values(), tables.pods)
+        self._farewell = leaving.Leaving(context, self._kinds.values(), tables.pods)
         self._running: set[str] = set()
         """UIDs of jobs that were seen to run since they were admitted."""
         self._alarms: list[tuple[float, str]] = []

@@ -6,22 +6,18 @@ made after that are let through for as long as this process lives.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
-from autoscaler import backoff, control
+from autoscaler import control
 from autoscaler.admission import gated_pods
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.api import controllers, keys, resources
-from autoscaler.control import drain_object
-from autoscaler.control.drain_object import Stage
-from autoscaler.kube import batch, finalizers, kinds, listing, objects, port, store, writer
+from autoscaler.control import farewell
+from autoscaler.kube import batch, finalizers, kinds, listing, objects, store, writer
 
 log = structlog.get_logger()
-_BACKOFF: Final = backoff.Backoff(first_seconds=5.0, longest_seconds=60.0)
-SENT_SECONDS: Final = 10.0
-"""How long what was sent before may take to arrive."""
 TOLD_AT_ONCE: Final = 500
 """So many jobs are told before the next are: the rest would find no room among the events."""
 TELL_SECONDS: Final = 120.0
@@ -34,8 +30,8 @@ STAYS_SUSPENDED: Final = (
 )
 
 
-class Farewell:
-    """Lets go of all queued jobs, once the stack leaves."""
+class Leaving:
+    """Lets go of all queued jobs."""
 
     def __init__(
         self,
@@ -47,50 +43,27 @@ class Farewell:
         self._kinds = tuple(job_kinds)
         self._pods = pods
         self._gated = gated_pods.of(pods)
-        self._object = drain_object.DrainObject(context, controllers.ADMISSION)
         self._told: set[str] = set()
-        self._is_done = False
-        self._retry = backoff.Retry(context.clock, _BACKOFF)
+        self._farewell = farewell.Farewell(context, controllers.ADMISSION, self._leave, once_left=self._open_gates)
+        self.carry_out = self._farewell.carry_out
 
     @property
     def is_leaving(self) -> bool:
-        """Tell whether nothing is to be admitted any more."""
-        is_leaving = self._object.stage is not Stage.STAYING
-        if not is_leaving:
-            self._is_done = False
+        """Whether nothing is to be admitted any more."""
+        if not self._farewell.is_leaving:
             self._told.clear()
-        return is_leaving
-
-    async def carry_out(self) -> float | None:
-        """Open gates and take finalizers off, then let the drain object go; return when to try again."""
-        if not self._retry.is_due and self._retry.next_at is not None:
-            return self._context.clock.now() + self._retry.next_at - self._context.clock.monotonic()
-        try:
-            if self._is_done:
-                await self._open(self._still_gated())
-            else:
-                await self._leave()
-        except port.KubeError as error:
-            log.info("queued_jobs_not_let_go", error=str(error))
-            return self._context.clock.now() + self._retry.failed()
-        self._retry.succeeded()
-        return None
-
-    @property
-    def _attempts(self) -> int:
-        """How often the writer may try: once after a failure, since we come back."""
-        return 1 if self._retry.failures else writer.ATTEMPTS
+        return self._farewell.is_leaving
 
     async def _leave(self) -> None:
-        await self._context.writer.flush(SENT_SECONDS)
-        api = self._context.api
-        pods, _ = await listing.read_readable(api, kinds.PODS, objects.pod)
+        """Open gates, tell who stays suspended, and take finalizers off."""
+        pods, _ = await listing.read_readable(self._context.api, kinds.PODS, objects.pod)
         opened = await self._open(pod for pod in pods if gated_pods.waits(pod))
         told = await self._tell_suspended()
         freed = await self._free()
-        await self._object.let_go()
-        self._is_done = True
         log.info("queued_jobs_let_go", gates=opened, suspended=told, objects=freed)
+
+    async def _open_gates(self) -> None:
+        await self._open(self._still_gated())
 
     def _still_gated(self) -> Iterator[objects.Pod]:
         """Return the pods that were made behind a gate since."""
@@ -100,15 +73,14 @@ class Farewell:
     async def _open(self, waiting: Iterable[objects.Pod]) -> int:
         """Open our gate of pods; other gates stay."""
         there = list(waiting)
-        await _all(there, self._open_one)
+        await batch.all_of(there, self._open_one)
         return len(there)
 
     async def _open_one(self, pod: objects.Pod) -> None:
         target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=self._pods)
-        kept = [{"name": gate} for gate in pod.gates if gate != keys.ADMISSION_GATE]
-        changes = {"spec": {"schedulingGates": kept or None}}
-        only_if = writer.Precondition.of(pod)
-        await self._context.writer.patch(target, pod.meta.key, changes, only_if=only_if, attempts=self._attempts)
+        changes = {"spec": {"schedulingGates": objects.other_gates(pod, keys.ADMISSION_GATE)}}
+        only_if, attempts = writer.Precondition.of(pod), self._farewell.attempts
+        await self._context.writer.patch(target, pod.meta.key, changes, only_if=only_if, attempts=attempts)
 
     async def _tell_suspended(self) -> int:
         """Tell each suspended job of our queues, once, that it stays suspended."""
@@ -148,13 +120,13 @@ class Farewell:
             resource = kinds.custom(kind)
             listed = await listing.read(self._context.api, resource, objects.simple)
             held += [(resource, each) for each in listed if keys.FINALIZER in each.meta.finalizers]
-        await _all(held, self._let_go)
+        await batch.all_of(held, self._let_go)
         return len(held)
 
     async def _let_go(self, held: tuple[kinds.ResourceType, objects.Simple]) -> None:
         resource, stored = held
         target: writer.Target[objects.Simple] = writer.Target(resource=resource, decode=objects.simple)
-        await finalizers.remove(self._context.writer, target, stored, keys.FINALIZER, attempts=self._attempts)
+        await finalizers.remove(self._context.writer, target, stored, keys.FINALIZER, attempts=self._farewell.attempts)
 
 
 class _Setter:
@@ -166,14 +138,6 @@ class _Setter:
     def __call__(self, is_told: bool) -> None:  # noqa: FBT001  # a callback's shape
         if not self._future.done():
             self._future.set_result(is_told)
-
-
-async def _all(things: Sequence[Any], do: Any) -> None:  # noqa: ANN401  # what is done to each
-    """Do something to each; raise what went wrong, other than that one is gone."""
-    outcome = await batch.each(things, do)
-    wrong = [each for each in outcome.failures if not isinstance(each, port.NotFoundError)]
-    if wrong:
-        raise wrong[-1]
 
 
 def stays_suspended(job: jobs.Job) -> bool:

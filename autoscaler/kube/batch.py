@@ -60,6 +60,14 @@ async def each(
     return Outcome(done=batch.done, failures=failures)
 
 
+async def all_of(things: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
+    """Do something to each thing; raise what went wrong, other than that one is gone."""
+    outcome = await each(things, do)
+    wrong = [error for error in outcome.failures if not isinstance(error, port.NotFoundError)]
+    if wrong:
+        raise wrong[-1]
+
+
 class _Batch(Generic[T]):
     def __init__(self, left: Iterator[T], do: Callable[[T], Awaitable[None]], go_on: Callable[[], bool]) -> None:
         self.done = 0

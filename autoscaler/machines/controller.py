@@ -13,8 +13,8 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.api import resources
-from autoscaler.control import pacing, plans, takeover
+from autoscaler.api import controllers, resources
+from autoscaler.control import farewell, pacing, plans, takeover
 from autoscaler.kube import kinds, objects, writer
 from autoscaler.machines import (
     assembling,
@@ -77,7 +77,8 @@ class Controller:
         self._executor = executor.Executor(context, _targets(tables))
         summed_up = takeover.Read(resource=kinds.PODS, decode=objects.pod, table=tables.pods)
         self._takeover = takeover.Takeover(context, (summed_up,))
-        self._farewell = leaving.Farewell(context, tables, self._catalogue)
+        last = leaving.Leaving(context, tables, self._catalogue)
+        self._farewell = farewell.Farewell(context, controllers.MACHINES, last.leave, once_left=last.open_gates)
         self._groups: pacing.Pacer[str] = pacing.Pacer(context.clock, 0.0)
         """Groups that time alone changes something about."""
         self._nodes: pacing.Pacer[str] = pacing.Pacer(context.clock, 0.0)

@@ -13,9 +13,9 @@ from typing import Final
 import structlog
 
 from autoscaler import backoff, clock, control
-from autoscaler.api import keys
+from autoscaler.api import keys, names
 from autoscaler.api.resources.worker_pools import WorkerPool
-from autoscaler.control import metrics
+from autoscaler.control import farewell, metrics
 from autoscaler.kube import batch, finalizers, kinds, objects, port, writer
 from autoscaler.queues import port as queues
 from autoscaler.workers import leaving, pool_metrics, queue_reader, unhandled, worker_index, worker_pods
@@ -66,7 +66,8 @@ class Controller:
         """Workers that may have no pool, and how often letting them go failed."""
         self._orphan_retry = backoff.Retry(context.clock, _BACKOFF)
         self._hosts: tuple[asyncio.TaskGroup, Shared] | None = None
-        self._farewell = leaving.Farewell(context, class_name=class_name, classes=classes, namespace=namespace)
+        last = leaving.Leaving(context, class_name=class_name, classes=classes, namespace=namespace)
+        self._farewell = farewell.Farewell(context, names.worker_part(class_name), last.leave)
         pool_target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=self._pools)
         unhandled.UnhandledPools(
             context,

@@ -111,3 +111,13 @@ async def test_who_may_not_act_any_more_is_told_at_once() -> None:
     with pytest.raises(writer.FencedError):
         await batch.each(range(1000), calls.do)
     assert len(calls.things) <= 20 + batch.AT_ONCE
+
+
+@simulated
+async def test_all_of_a_batch_must_be_done_or_gone() -> None:
+    done = Calls()
+    await batch.all_of(range(3), done.do)
+    await batch.all_of(range(3), Calls(lambda thing, _: GONE if thing == 1 else None).do)
+    with pytest.raises(port.ConflictError):
+        await batch.all_of(range(3), Calls(lambda thing, _: CONFLICT if thing == 1 else None).do)
+    assert done.things == [0, 1, 2]
