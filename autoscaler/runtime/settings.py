@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from urllib import parse
 
 import pydantic
@@ -21,6 +21,7 @@ from autoscaler.api.scaling import EXPANDERS, Expander, PriceList
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"
+KUBECONFIG: Final = "KUBECONFIG"
 CONTROLLERS: Final = tuple(controllers.CONTROLLERS)
 """The controllers of this version, by the names that --controllers takes."""
 ALL: Final = "*"
@@ -32,6 +33,8 @@ _CLUSTER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _IMAGE: Final = re.compile(sleepers.IMAGE_FORM)
 _QUEUE: Final = re.compile(r"https?://[^\s/]+/\S+")
 _NO_URL: Final = "must be a URL with http or https and a host"
+G = TypeVar("G")
+M = TypeVar("M", bound=pydantic.BaseModel)
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -98,82 +101,53 @@ class Settings:
         return default if self.class_name is None else (*default, self.class_name)
 
 
+_FLAGS: Final[Mapping[str, str]] = {
+    "namespace": "the runtime's own namespace, where its Leases are",
+    "identity": "the name under which it acts; default: the host's name",
+    "pod_name": "this replica's own name; default: the host's name",
+    "controllers": "which controllers to run, with commas; * is all of them, -NAME leaves one out; "
+    "default: * ({known})",
+    "observe": "plan, tell, write nothing",
+    "class_name": "handle worker pools of this class",
+    "default_class": "handle worker pools without a class; default: true",
+    "scope": f"whose worker pools to handle: {' or '.join(WorkerScope)}; default: namespace",
+    "cluster": "the cluster's name in AWS, which tags its node groups",
+    "interruption_queue": "URL of the queue with spot notices and failed launches",
+    "max_nodes": "the most instances of all pools together",
+    "max_cores": "the most processors of all pools together",
+    "max_launches_per_minute": "the most instances asked for within a minute",
+    "expanders": f"how to choose among groups that fit, with commas: {', '.join(Expander)}; "
+    f"default: {','.join(EXPANDERS)}",
+    "prices": "what instances cost, as `python -m components scaling` writes it under prices",
+    "feature_gates": f"what to switch on or off while it is new, with commas; default: {FeatureGates().to_text()}",
+    "pods_ready_timeout_minutes": "how long after its admission a queued job's pods must be ready, or it gives its "
+    f"quota back; default: {queued_jobs.PODS_READY_TIMEOUT_MINUTES}",
+    "sleeper_image": f"the image of pods that hold the room of machines; default: {sleepers.IMAGE}",
+    "api_servers": "more URLs of the cluster's own API server, with commas; no worker pool may ask it",
+    "queue_access": "what worker pools may ask besides public hosts and Services of their own namespace, as JSON: "
+    '{{"NAMESPACE": {{"hosts": [...], "cidrs": [...], "namespaces": [...]}}}}',
+    "allow_loopback_queues": "for development only: let worker pools ask queues on this computer",
+    "kubeconfig": "default: the pod's ServiceAccount",
+    "context": "the context in the kubeconfig; default: its current one",
+    "listen": "where health and metrics are served; default: 0.0.0.0:8080",
+    "log_level": f"one of {', '.join(LOG_LEVELS)}; default: info",
+    "lease_seconds": "how long a Lease is good for; default: 15",
+}
+"""What each flag of `run` is for."""
+_SWITCHES: Final = frozenset({"observe", "allow_loopback_queues"})
+
+
 def add_arguments(parser: argparse.ArgumentParser, known: Sequence[str]) -> None:
-    """Add the flags of `run`."""
-    parser.add_argument("--namespace", help="the runtime's own namespace, where its Leases are [SLUICE_NAMESPACE]")
-    parser.add_argument("--identity", help="the name under which it acts; default: the host's name [SLUICE_IDENTITY]")
-    parser.add_argument("--pod-name", help="this replica's own name; default: the host's name [SLUICE_POD_NAME]")
-    parser.add_argument(
-        "--controllers",
-        help="which controllers to run, with commas; * is all of them, -NAME leaves one out; "
-        f"default: * ({', '.join(known) or 'none'}) [SLUICE_CONTROLLERS]",
-    )
-    parser.add_argument(
-        "--observe", action="store_true", default=None, help="plan, tell, write nothing [SLUICE_OBSERVE]"
-    )
-    parser.add_argument("--class-name", help="handle worker pools of this class [SLUICE_CLASS_NAME]")
-    parser.add_argument(
-        "--default-class",
-        action=argparse.BooleanOptionalAction,
-        help="handle worker pools without a class; default: true [SLUICE_DEFAULT_CLASS]",
-    )
-    parser.add_argument(
-        "--scope",
-        help=f"whose worker pools to handle: {' or '.join(WorkerScope)}; default: namespace [SLUICE_SCOPE]",
-    )
-    parser.add_argument("--cluster", help="the cluster's name in AWS, which tags its node groups [SLUICE_CLUSTER]")
-    parser.add_argument(
-        "--interruption-queue",
-        help="URL of the queue with spot notices and failed launches [SLUICE_INTERRUPTION_QUEUE]",
-    )
-    parser.add_argument("--max-nodes", help="the most instances of all pools together [SLUICE_MAX_NODES]")
-    parser.add_argument("--max-cores", help="the most processors of all pools together [SLUICE_MAX_CORES]")
-    parser.add_argument(
-        "--max-launches-per-minute",
-        help="the most instances asked for within a minute [SLUICE_MAX_LAUNCHES_PER_MINUTE]",
-    )
-    parser.add_argument(
-        "--expanders",
-        help=f"how to choose among groups that fit, with commas: {', '.join(Expander)}; "
-        f"default: {','.join(EXPANDERS)} [SLUICE_EXPANDERS]",
-    )
-    parser.add_argument(
-        "--prices", help="what instances cost, as `python -m components scaling` writes it under prices [SLUICE_PRICES]"
-    )
-    parser.add_argument(
-        "--feature-gates",
-        help="what to switch on or off while it is new, with commas; "
-        f"default: {FeatureGates().to_text()} [SLUICE_FEATURE_GATES]",
-    )
-    parser.add_argument(
-        "--pods-ready-timeout-minutes",
-        help="how long after its admission a queued job's pods must be ready, or it gives its quota back; "
-        f"default: {queued_jobs.PODS_READY_TIMEOUT_MINUTES} [SLUICE_PODS_READY_TIMEOUT_MINUTES]",
-    )
-    parser.add_argument(
-        "--sleeper-image",
-        help=f"the image of pods that hold the room of machines; default: {sleepers.IMAGE} [SLUICE_SLEEPER_IMAGE]",
-    )
-    parser.add_argument(
-        "--api-servers",
-        help="more URLs of the cluster's own API server, with commas; no worker pool may ask it [SLUICE_API_SERVERS]",
-    )
-    parser.add_argument(
-        "--queue-access",
-        help="what worker pools may ask besides public hosts and Services of their own namespace, as JSON: "
-        '{"NAMESPACE": {"hosts": [...], "cidrs": [...], "namespaces": [...]}} [SLUICE_QUEUE_ACCESS]',
-    )
-    parser.add_argument(
-        "--allow-loopback-queues",
-        action="store_true",
-        default=None,
-        help="for development only: let worker pools ask queues on this computer [SLUICE_ALLOW_LOOPBACK_QUEUES]",
-    )
-    parser.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
-    parser.add_argument("--context", help="the context in the kubeconfig; default: its current one [SLUICE_CONTEXT]")
-    parser.add_argument("--listen", help="where health and metrics are served; default: 0.0.0.0:8080 [SLUICE_LISTEN]")
-    parser.add_argument("--log-level", help=f"one of {', '.join(LOG_LEVELS)}; default: info [SLUICE_LOG_LEVEL]")
-    parser.add_argument("--lease-seconds", help="how long a Lease is good for; default: 15 [SLUICE_LEASE_SECONDS]")
+    """Add the flags of `run`, each with the environment variable behind it."""
+    for name, text in _FLAGS.items():
+        variable = KUBECONFIG if name == "kubeconfig" else f"{PREFIX}{name.upper()}"
+        told = f"{text.format(known=', '.join(known) or 'none')} [{variable}]"
+        if name in _SWITCHES:
+            parser.add_argument(_flag_of(name), action="store_true", default=None, help=told)
+        elif name == "default_class":
+            parser.add_argument(_flag_of(name), action=argparse.BooleanOptionalAction, help=told)
+        else:
+            parser.add_argument(_flag_of(name), help=told)
 
 
 def read(arguments: argparse.Namespace, known: Sequence[str], environment: Mapping[str, str] | None = None) -> Settings:
@@ -202,39 +176,44 @@ class _Reader:
             observe=self._flag("observe", default=False),
             class_name=self._class_name(),
             default_class=self._flag("default_class", default=True),
-            scope=self._scope(),
+            scope=WorkerScope(self._one_of("scope", list(WorkerScope), default=WorkerScope.NAMESPACE)),
             cluster=self._matching("cluster", _CLUSTER, "cannot be the name of a cluster"),
             interruption_queue=self._matching("interruption_queue", _QUEUE, "must be the URL of a queue"),
             max_nodes=self._number("max_nodes"),
             max_cores=self._number("max_cores"),
             max_launches_per_minute=self._number("max_launches_per_minute"),
             expanders=self._expanders(),
-            prices=self._prices(),
+            prices=self._json("prices", PriceList),
             feature_gates=self._feature_gates(),
-            pods_ready_timeout_minutes=self._pods_ready_timeout(),
+            pods_ready_timeout_minutes=self._between(
+                "pods_ready_timeout_minutes",
+                1,
+                queued_jobs.PODS_READY_TIMEOUT_MAX,
+                default=queued_jobs.PODS_READY_TIMEOUT_MINUTES,
+            ),
             sleeper_image=self._matching("sleeper_image", _IMAGE, "cannot be the name of an image") or sleepers.IMAGE,
             api_servers=self._api_servers(),
-            queue_access=self._queue_access(),
+            queue_access=self._json("queue_access", QueueAccess),
             allow_loopback_queues=self._flag("allow_loopback_queues", default=False),
             aws_endpoint=self._aws_endpoint(),
             aws_region=self._environment.get("AWS_REGION") or None,
             origin=self._origin(),
             listen_host=host,
             listen_port=port,
-            log_level=self._log_level(),
-            terms=self._terms(),
+            log_level=self._one_of("log_level", LOG_LEVELS, default="info"),
+            terms=election.Terms.of(self._between("lease_seconds", 2, 300, default=15)),
         )
         if settings.class_name is None and not settings.default_class:
             self._problems.append("--class-name: must be given with --no-default-class, or no pool would be handled")
-        if self._problems:
-            raise SettingsError("\n".join(self._problems))
-        return settings
+        return self._unless_wrong(settings)
 
     def read_origin(self) -> credentials.Origin:
-        origin = self._origin()
+        return self._unless_wrong(self._origin())
+
+    def _unless_wrong(self, given: G) -> G:
         if self._problems:
             raise SettingsError("\n".join(self._problems))
-        return origin
+        return given
 
     def _text(self, name: str, variable: str | None = None) -> str | None:
         given: str | None = getattr(self._arguments, name)
@@ -263,12 +242,12 @@ class _Reader:
             return EXPANDERS
         return tuple(map(Expander, asked))
 
-    def _prices(self) -> PriceList:
+    def _json(self, name: str, model: type[M]) -> M:
         try:
-            return PriceList.model_validate_json(self._text("prices") or "{}")
+            return model.model_validate_json(self._text(name) or "{}")
         except pydantic.ValidationError as error:
-            self._problems.append(f"--prices: {_first(error)}")
-            return PriceList()
+            self._problems.append(f"{_flag_of(name)}: {_first(error)}")
+            return model()
 
     def _feature_gates(self) -> FeatureGates:
         try:
@@ -277,20 +256,12 @@ class _Reader:
             self._problems.append(f"--feature-gates: {error}")
             return FeatureGates()
 
-    def _pods_ready_timeout(self) -> int:
-        text = self._text("pods_ready_timeout_minutes") or str(queued_jobs.PODS_READY_TIMEOUT_MINUTES)
-        most = queued_jobs.PODS_READY_TIMEOUT_MAX
-        if not _is_number(text) or not 1 <= int(text) <= most:
-            self._problems.append(f"--pods-ready-timeout-minutes: {text!r} must be a whole number from 1 to {most}")
-            return queued_jobs.PODS_READY_TIMEOUT_MINUTES
+    def _between(self, name: str, least: int, most: int, *, default: int) -> int:
+        text = self._text(name) or str(default)
+        if not _is_number(text) or not least <= int(text) <= most:
+            self._problems.append(f"{_flag_of(name)}: {text!r} must be a whole number from {least} to {most}")
+            return default
         return int(text)
-
-    def _queue_access(self) -> QueueAccess:
-        try:
-            return QueueAccess.model_validate_json(self._text("queue_access") or "{}")
-        except pydantic.ValidationError as error:
-            self._problems.append(f"--queue-access: {_first(error)}")
-            return QueueAccess()
 
     def _class_name(self) -> str | None:
         text = self._text("class_name")
@@ -349,15 +320,15 @@ class _Reader:
         if both := sorted(wanted & without):
             self._problems.append(f"--controllers: {', '.join(both)} cannot be both chosen and left out")
 
-    def _scope(self) -> WorkerScope:
-        text = self._text("scope") or WorkerScope.NAMESPACE
-        if text not in list(WorkerScope):
-            self._problems.append(f"--scope: {text!r} must be {' or '.join(WorkerScope)}")
-            return WorkerScope.NAMESPACE
-        return WorkerScope(text)
+    def _one_of(self, name: str, choices: Sequence[str], *, default: str) -> str:
+        text = self._text(name) or default
+        if text not in choices:
+            self._problems.append(f"{_flag_of(name)}: {text!r} must be {' or '.join(choices)}")
+            return default
+        return text
 
     def _origin(self) -> credentials.Origin:
-        kubeconfig = self._text("kubeconfig", "KUBECONFIG")
+        kubeconfig = self._text("kubeconfig", KUBECONFIG)
         if kubeconfig is not None:
             return credentials.KubeConfig(path=Path(kubeconfig), context=self._text("context"))
         host = self._environment.get("KUBERNETES_SERVICE_HOST")
@@ -376,19 +347,6 @@ class _Reader:
             self._problems.append(f"--listen: {text!r} must be HOST:PORT")
             return "", 0
         return host.strip("[]"), int(port)
-
-    def _log_level(self) -> str:
-        level = self._text("log_level") or "info"
-        if level not in LOG_LEVELS:
-            self._problems.append(f"--log-level: {level!r} must be one of {', '.join(LOG_LEVELS)}")
-        return level
-
-    def _terms(self) -> election.Terms:
-        text = self._text("lease_seconds") or "15"
-        if not _is_number(text) or not 2 <= int(text) <= 300:
-            self._problems.append(f"--lease-seconds: {text!r} must be a whole number from 2 to 300")
-            return election.Terms()
-        return election.Terms.of(int(text))
 
 
 def _first(error: pydantic.ValidationError) -> str:
