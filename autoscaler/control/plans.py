@@ -1,13 +1,15 @@
-"""What a controller would do now, as data that can be printed. Printing it is the dry run."""
+"""What a controller would do now, as data that can be printed, and how it is printed. Printing it is the dry run."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final, Protocol
 
 from autoscaler.api.manifests import Manifest
 
 WIDTH: Final = 80
+_NAMES: Final = 13
+"""How wide the names of facts are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,19 @@ def text(plan: Plan) -> str:
 def wrapped(line: str) -> str:
     """Break a line where it is too long for people to read."""
     return textwrap.fill(line, WIDTH, subsequent_indent="  ")
+
+
+def facts(named: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Write facts for people, each behind its name."""
+    for name, fact in named:
+        yield textwrap.fill(fact, WIDTH, initial_indent=f"  {name:<{_NAMES}}", subsequent_indent=" " * (_NAMES + 2))
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Write rows for people, the first of which is the heading."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def as_json(plan: Plan) -> list[Manifest]:

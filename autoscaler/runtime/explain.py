@@ -64,9 +64,7 @@ def _lines(key: objects.Key, explanation: explaining.Explanation) -> Iterable[st
         return
     rows = [("POOL", "ZONE", "TYPE", "SAYS")]
     rows += [(v.key.pool, v.key.zone, v.key.instance_type, v.says) for v in explanation.verdicts]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+    yield from plans.table(rows)
 
 
 async def _explain(api: port.Api, pod: objects.Pod, now: float) -> explaining.Explanation:

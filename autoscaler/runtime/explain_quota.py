@@ -1,11 +1,10 @@
 """`python -m autoscaler explain workload …` and `… job …`: read the live cluster once, and say why a job waits."""
 
-import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any
 
 from autoscaler.admission import explaining, workload
-from autoscaler.admission.explaining import Evidence, Explanation, Row
+from autoscaler.admission.explaining import Evidence, Explanation
 from autoscaler.admission.jobs import KINDS
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books
@@ -13,9 +12,6 @@ from autoscaler.admission.workload import WORKLOADS
 from autoscaler.api import keys, resources
 from autoscaler.control import plans
 from autoscaler.kube import kinds, listing, objects, port, store
-
-_NAMES: Final = 13
-"""How wide the names of facts are."""
 
 
 async def of_workload(api: port.Api, key: objects.Key, *, now: float) -> list[str]:
@@ -51,21 +47,12 @@ async def of_pod(api: port.Api, pod: objects.Pod, *, now: float) -> list[str]:
 def written(explanation: Explanation) -> Iterator[str]:
     """Write an explanation down, in lines of 80 characters."""
     yield explanation.title
-    for name, fact in explanation.facts:
-        yield textwrap.fill(
-            fact, plans.WIDTH, initial_indent=f"  {name:<{_NAMES}}", subsequent_indent=" " * (_NAMES + 2)
-        )
+    yield from plans.facts(explanation.facts)
     if explanation.rows:
         yield f"quota of ClusterQueue {explanation.queue}"
-        yield from _table(explanation.rows)
-
-
-def _table(rows: Sequence[Row]) -> Iterator[str]:
-    shown = [("FLAVOR", "RESOURCE", "USED", "CLAIMED", "QUOTA", "FREE")]
-    shown += [(row.flavor, row.resource, row.used, row.claimed, row.quota, row.free) for row in rows]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
-    for row in shown:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        rows = [(row.flavor, row.resource, row.used, row.claimed, row.quota, row.free) for row in explanation.rows]
+        heading = ("FLAVOR", "RESOURCE", "USED", "CLAIMED", "QUOTA", "FREE")
+        yield from (f"  {line}" for line in plans.table([heading, *rows]))
 
 
 def _of(evidence: Evidence, job: jobs.Job) -> Explanation:
@@ -84,21 +71,15 @@ async def _job(api: port.Api, kind: jobs.ResizableJob, key: objects.Key) -> jobs
 async def _evidence(api: port.Api, now: float) -> Evidence:
     """Read everything that quota is decided on."""
 
-    async def read(resource: kinds.ResourceType, decode: Any) -> store.Table[Any]:  # noqa: ANN401  # any decoder
-        table: store.Table[Any] = store.Table()
-        listed, version = await listing.read_readable(api, resource, decode)
-        table.replace(listed, version)
-        return table
-
     async def custom(kind: type[resources.Resource]) -> store.Table[Any]:
-        return await read(kinds.custom(kind), objects.custom(kind))
+        return await listing.table(api, kinds.custom(kind), objects.custom(kind))
 
     tables = books.Tables(
-        workloads=await read(WORKLOADS, workload.decode),
+        workloads=await listing.table(api, WORKLOADS, workload.decode),
         cluster_queues=await custom(resources.ClusterQueue),
         local_queues=await custom(resources.LocalQueue),
         flavors=await custom(resources.ResourceFlavor),
-        namespaces=await read(kinds.NAMESPACES, objects.simple),
-        pods=await read(kinds.PODS, objects.pod),
+        namespaces=await listing.table(api, kinds.NAMESPACES, objects.simple),
+        pods=await listing.table(api, kinds.PODS, objects.pod),
     )
     return Evidence.of(tables, now)
