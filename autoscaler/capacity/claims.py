@@ -20,7 +20,7 @@ from autoscaler.capacity.ephemeral import Standing
 from autoscaler.capacity.experience import Landed
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import kinds, objects, port, store, wire, writer
+from autoscaler.kube import kinds, objects, port, store, taints, wire, writer
 
 log = structlog.get_logger()
 HISTORY_SECONDS: Final = 5.0
@@ -118,19 +118,11 @@ class Claims:
         now = self._nodes.get(node.meta.key)
         if now is None or now.meta.uid != node.meta.uid or ephemeral.holder(now) != ephemeral.holder(node):
             return False
-        taints = [
-            {
-                "key": taint.key,
-                "value": value if taint.key == keys.RESERVED_FOR else taint.value,
-                "effect": taint.effect,
-            }
-            for taint in now.taints
-        ]
+        kept = [taint._replace(value=value) if taint.key == keys.RESERVED_FOR else taint for taint in now.taints]
+        changes = {"spec": {"taints": taints.written(kept, now.tainted_at)}}
         only_if = writer.Precondition.of(now)
         try:
-            await self._context.writer.patch(
-                self._node_target, node.meta.key, {"spec": {"taints": taints}}, only_if=only_if
-            )
+            await self._context.writer.patch(self._node_target, node.meta.key, changes, only_if=only_if)
         except port.KubeError as error:
             log.info("instance_not_kept", node=node.meta.key.name, kept_for=value, error=str(error))
             return False

@@ -7,6 +7,7 @@ from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from autoscaler.api import keys
@@ -120,6 +121,23 @@ async def test_limits_hold_while_instances_are_spent_and_replaced() -> None:
         assert len(world.done) == 7
         assert world.most == 2
         assert len(world.cloud.instances) == 7
+
+
+@simulated
+async def test_taints_of_others_keep_their_times_when_an_instance_is_claimed() -> None:
+    world = Served(schedules=False, minimum=1)
+    theirs = {"key": "example.com/theirs", "effect": "PreferNoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
+    async with runtime(world):
+        await asyncio.sleep(60)
+        (node,) = world.nodes()
+        body = msgspec.json.encode({"spec": {"taints": [*node["spec"]["taints"], theirs]}})
+        path = kinds.NODES.path(node["metadata"]["name"])
+        request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH)
+        port.required(world.cluster.server.handle(request, "admin"))
+        world.add_pod("one")
+        await asyncio.sleep(2)
+        assert world.kept_for() == [world.uid("one")]
+        assert theirs in world.nodes()[0]["spec"]["taints"]
 
 
 @simulated
