@@ -55,8 +55,9 @@ class Request:
 class Match:
     """Which writes a policy is asked about."""
 
-    group: str
-    version: str
+    group: str = ""
+    """Of the API; empty: Kubernetes' core."""
+    version: str = "v1"
     resources: tuple[str, ...]
     operations: tuple[Operation, ...]
     conditions: Mapping[str, str] = field(default_factory=dict)

@@ -87,8 +87,6 @@ def within(expression: str) -> str:
 def matching(*resources: str, operation: Operation) -> Match:
     """Match writes of guests, in namespaces that let them in."""
     return Match(
-        group="",
-        version="v1",
         resources=resources,
         operations=(operation,),
         namespace_label=keys.INJECT_RESOURCE,

@@ -47,8 +47,6 @@ def policy(namespace: str, deployers: Deployers) -> ValidatingPolicy:
     return ValidatingPolicy(
         name=f"confirm-leaving.{version.GROUP}",
         match=Match(
-            group="",
-            version="v1",
             resources=("configmaps",),
             operations=(Operation.UPDATE, Operation.DELETE),
             conditions={

@@ -117,8 +117,6 @@ def made_in_order(namespace: str) -> ValidatingPolicy:
 LABELS: Final = ValidatingPolicy(
     name=f"machine-labels-are-kept.{version.GROUP}",
     match=Match(
-        group="",
-        version="v1",
         resources=("pods", "pods/status"),
         operations=(Operation.UPDATE,),
         object_selector=guests.SELECTOR_OF_ASKING,
@@ -134,12 +132,7 @@ LABELS: Final = ValidatingPolicy(
 
 BINDINGS: Final = ValidatingPolicy(
     name=f"machine-labels-are-not-bound.{version.GROUP}",
-    match=Match(
-        group="",
-        version="v1",
-        resources=("pods/binding", "bindings"),
-        operations=(Operation.CREATE,),
-    ),
+    match=Match(resources=("pods/binding", "bindings"), operations=(Operation.CREATE,)),
     validations=(Validation(expression=f"!{_KEPT}.exists(k, k in {_LABELS})", message=LABELS_KEPT),),
     twin=_bound_with,
 )
@@ -160,8 +153,6 @@ SIZE: Final = ValidatingPolicy(
 HALF: Final = ValidatingPolicy(
     name=f"machine-half-labelled.{version.GROUP}",
     match=Match(
-        group="",
-        version="v1",
         resources=("pods",),
         operations=(Operation.CREATE,),
         namespace_label=keys.INJECT_RESOURCE,

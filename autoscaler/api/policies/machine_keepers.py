@@ -34,8 +34,6 @@ def sleepers(namespace: str) -> ValidatingPolicy:
     return ValidatingPolicy(
         name=f"machine-sleepers.{version.GROUP}",
         match=Match(
-            group="",
-            version="v1",
             resources=("pods",),
             operations=(Operation.CREATE,),
             object_selector={"matchLabels": {keys.POD_ROLE: keys.ROLE_RESERVATION}},
@@ -67,8 +65,6 @@ def catalogue(runtime: str, namespace: str) -> ValidatingPolicy:
     return ValidatingPolicy(
         name=_CATALOGUE,
         match=Match(
-            group="",
-            version="v1",
             resources=("configmaps",),
             operations=(Operation.CREATE, Operation.UPDATE, Operation.DELETE),
             conditions={

@@ -60,8 +60,6 @@ def _may_use(scope: str) -> Validation:
 POLICY: Final = ValidatingPolicy(
     name=f"namespace-scope.{version.GROUP}",
     match=Match(
-        group="",
-        version="v1",
         resources=("namespaces", "namespaces/status", "namespaces/finalize"),
         operations=(Operation.CREATE, Operation.UPDATE),
         conditions={"changes-scope": f"{_NEW} != {_OLD}"},

@@ -54,8 +54,6 @@ _SCHEDULERS: Final = "[" + ", ".join(f"'{name}'" for name in SCHEDULERS) + "]"
 POLICY: Final = MutatingPolicy(
     name=f"placement-gate.{version.GROUP}",
     match=Match(
-        group="",
-        version="v1",
         resources=("pods",),
         operations=(Operation.CREATE,),
         conditions={
@@ -90,8 +88,6 @@ def kept_by(runtime: str) -> ValidatingPolicy:
     return ValidatingPolicy(
         name=_KEPT,
         match=Match(
-            group="",
-            version="v1",
             resources=("pods",),
             operations=(Operation.UPDATE,),
             conditions={"has-our-gate": f"{_OLD_GATES}.exists(g, {_IS_OURS})"},

@@ -38,8 +38,6 @@ def kept_by(runtime: str) -> ValidatingPolicy:
     return ValidatingPolicy(
         name=_NAME,
         match=Match(
-            group="",
-            version="v1",
             resources=("pods", "pods/status", "pods/binding", "bindings"),
             operations=(Operation.CREATE, Operation.UPDATE),
             conditions={"has-a-stamp": f"{stamps}.exists(k, k in {_PRESENT} || k in {_STORED})"},

@@ -135,8 +135,6 @@ _GRANT: Final = (
 GRANT: Final = MutatingPolicy(
     name=f"pool-toleration.{version.GROUP}",
     match=Match(
-        group="",
-        version="v1",
         resources=("pods",),
         operations=(Operation.CREATE,),
         conditions={"exclusive": scoping.is_exclusive("params")},
@@ -156,8 +154,6 @@ GRANT: Final = MutatingPolicy(
 FOREIGN: Final = ValidatingPolicy(
     name=f"foreign-pool-toleration.{version.GROUP}",
     match=Match(
-        group="",
-        version="v1",
         resources=("pods",),
         operations=(Operation.CREATE, Operation.UPDATE),
         conditions={**_CONDITIONS, "exclusive": scoping.is_exclusive("params")},
@@ -178,13 +174,7 @@ FOREIGN: Final = ValidatingPolicy(
 
 UNFOUNDED: Final = ValidatingPolicy(
     name=f"unfounded-toleration.{version.GROUP}",
-    match=Match(
-        group="",
-        version="v1",
-        resources=("pods",),
-        operations=(Operation.CREATE, Operation.UPDATE),
-        conditions=_CONDITIONS,
-    ),
+    match=Match(resources=("pods",), operations=(Operation.CREATE, Operation.UPDATE), conditions=_CONDITIONS),
     variables=_ADDED,
     validations=(
         Validation(
