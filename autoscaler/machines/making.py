@@ -12,6 +12,15 @@ from autoscaler.machines.said import Said
 from autoscaler.machines.writes import On, Write
 
 
+class _Compared(NamedTuple):
+    """An object that belongs to a Machine: as it is, and what is to be done about it."""
+
+    on: On
+    key: Key
+    found: objects.Stored | None
+    difference: owned.Difference | None
+
+
 class Making:
     """Compares what belongs to a Machine with what is wanted of it."""
 
@@ -32,51 +41,39 @@ class Making:
         machine = self._tables.machines.get(Key("", group))
         if machine is not None and machine.meta.deleted_at is not None:
             machine = None
-        made, taken = self._wanted(machine), list[Said]()
-        written: list[Write] = []
-        for on, wanted, found, difference in made:
-            if isinstance(difference, owned.Taken):
-                taken.append(Said(holds=False, reason="NameTaken", message=difference.message))
-            elif (write := writes.of_difference(on, difference, found, group)) is not None:
-                written.append(write)
-            del wanted
-        kept = {_key(wanted) for _, wanted, _, _ in made}
-        self._note_differing(
-            group, frozenset(_key(wanted) for on, wanted, _, each in made if on is On.STATEFUL_SET and each is not None)
-        )
-        return [*written, *self._unwanted(group, kept)], taken
+        compared = [] if machine is None else [self._node_pool(machine), *self._of_types(machine)]
+        taken = [
+            Said(holds=False, reason="NameTaken", message=each.difference.message)
+            for each in compared
+            if isinstance(each.difference, owned.Taken)
+        ]
+        written = [writes.of_difference(each.on, each.difference, each.found, group) for each in compared]
+        differing = (each for each in compared if each.on is On.STATEFUL_SET and each.difference is not None)
+        self._note_differing(group, frozenset(each.key for each in differing))
+        unwanted = self._unwanted(group, {each.key for each in compared})
+        return [*(write for write in written if write is not None), *unwanted], taken
 
     def _note_differing(self, group: str, differing: frozenset[Key]) -> None:
         self._differing.pop(group, None)
         if differing:
             self._differing[group] = differing
 
-    def _wanted(
-        self, machine: Machine | None
-    ) -> list[tuple[On, Manifest, objects.Stored | None, owned.Difference | None]]:
-        if machine is None:
-            return []
-        return [*self._node_pool(machine), *self._of_types(machine)]
-
-    def _of_types(
-        self, machine: Machine
-    ) -> Iterator[tuple[On, Manifest, objects.Stored | None, owned.Difference | None]]:
+    def _of_types(self, machine: Machine) -> Iterator[_Compared]:
         resolved = machine_catalogue.resolve(machine.resource.spec)
         for offer in machine.resource.spec.machine_types:
             key = Key(self._namespace, names.stateful_set(offer.name, machine.meta.key.name))
             service, found = services.wanted(machine, offer.name, namespace=self._namespace), self._tables.services
-            yield On.SERVICE, service, found.get(key), services.difference(service, found.get(key))
+            yield _Compared(On.SERVICE, key, found.get(key), services.difference(service, found.get(key)))
             sleepers = stateful_sets.wanted(
                 machine, offer, resolved[offer.name], namespace=self._namespace, image=self._image
             )
             there = self._tables.stateful_sets.get(key)
-            yield On.STATEFUL_SET, sleepers, there, stateful_sets.difference(sleepers, there)
+            yield _Compared(On.STATEFUL_SET, key, there, stateful_sets.difference(sleepers, there))
 
-    def _node_pool(
-        self, machine: Machine
-    ) -> Iterator[tuple[On, Manifest, objects.Stored | None, owned.Difference | None]]:
-        found = self._tables.node_pools.get(Key("", names.machine_node_pool(machine.meta.key.name)))
-        yield On.NODE_POOL, node_pools.wanted(machine), found, node_pools.difference(machine, found)
+    def _node_pool(self, machine: Machine) -> _Compared:
+        key = Key("", names.machine_node_pool(machine.meta.key.name))
+        found = self._tables.node_pools.get(key)
+        return _Compared(On.NODE_POOL, key, found, node_pools.difference(machine, found))
 
     def _unwanted(self, group: str, kept: Collection[Key]) -> Iterator[Write]:
         for on, index in ((On.STATEFUL_SET, self._sets), (On.SERVICE, self._services)):
@@ -88,8 +85,3 @@ class Making:
 def _group(found: owned.Owned) -> tuple[str, ...]:
     group = found.meta.labels.get(keys.MACHINE_GROUP)
     return (group,) if group is not None else ()
-
-
-def _key(manifest: Manifest) -> Key:
-    metadata = manifest["metadata"]
-    return Key(metadata.get("namespace", ""), metadata["name"])
