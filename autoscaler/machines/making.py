@@ -1,9 +1,13 @@
-"""Make what belongs to each Machine as it should be: StatefulSets, Services and the MachineNodePool. Pure."""
+"""Compare what belongs to each Machine with what is wanted: StatefulSets, Services and the MachineNodePool.
+
+It decides what is created, patched or deleted, and which names somebody else has taken. What each object should be is
+its own module's to say. It must not touch objects that no Machine of ours owns, and sends nothing.
+"""
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from autoscaler.api import keys, machine_catalogue, names
-from autoscaler.api.manifests import Manifest
 from autoscaler.kube import objects
 from autoscaler.kube.objects import Key
 from autoscaler.machines import node_pools, owned, services, stateful_sets, writes

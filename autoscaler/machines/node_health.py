@@ -1,4 +1,8 @@
-"""Whether a node can take guests, whatever Machines want of it. Pure."""
+"""Whether a node can take guests, whatever Machines want of it. Pure.
+
+It decides by what the node says of itself alone; it must not look at our own marks, or a node that we closed would
+never open again.
+"""
 
 from enum import StrEnum
 

@@ -1,4 +1,8 @@
-"""The MachineNodePool of a Machine: a copy of its nodes, with all its types. Pure."""
+"""The MachineNodePool of a Machine: a copy of its nodes, with all its types. Pure.
+
+It decides what the copy should hold and what of it is to be patched. It must not write to its status, which is
+`status`'s, and reads nothing back: what somebody changes in a copy is undone.
+"""
 
 from autoscaler.api import keys, names, version
 from autoscaler.api.manifests import Manifest

@@ -1,4 +1,8 @@
-"""What a group's status says about each of its nodes, and about all of them together. Pure."""
+"""What a group's status says about each of its nodes, and about all of them together. Pure.
+
+It decides which of several problems of a node is told, the gravest, and in which words. It must not find problems of
+its own: claims, health, marks and host limits are decided elsewhere, and only put into words here.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

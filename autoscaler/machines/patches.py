@@ -1,4 +1,8 @@
-"""What each command writes to its pod, as merge patches. Pure."""
+"""What each command writes to its pod, as merge patches. Pure.
+
+It must not decide whether a command is right, nor touch gates, annotations and affinity that are not ours: what others
+put on a pod stays.
+"""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""A condition as it should be. Pure."""
+"""A condition as it should be: a value that decides nothing and knows no kind of object, so that all may use it."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""The headless Service that a type's StatefulSet names. Pure. Nobody calls sleepers, so it has no ports."""
+"""The headless Service that a type's StatefulSet names. Pure.
+
+It decides what the Service should be and what to do where it differs. It must not give it ports: nobody calls sleepers.
+"""
 
 from typing import Final
 
@@ -12,7 +15,7 @@ FIXED: Final[tuple[owned.Path, ...]] = (("spec", "clusterIP"),)
 
 
 def wanted(machine: objects.Custom[Machine], machine_type: str, *, namespace: str) -> Manifest:
-    """Write the Service of a type; None where there must be nothing."""
+    """Write the Service of a type; None in it: there must be nothing."""
     group = machine.meta.key.name
     labels = stateful_sets.role_labels(group, machine_type)
     return {

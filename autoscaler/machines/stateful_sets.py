@@ -52,7 +52,7 @@ def wanted(
     namespace: str,
     image: str,
 ) -> Manifest:
-    """Write the StatefulSet of a type; None where there must be nothing."""
+    """Write the StatefulSet of a type; None in it: there must be nothing."""
     group = machine.meta.key.name
     name, labels = names.stateful_set(offer.name, group), role_labels(group, offer.name)
     return {

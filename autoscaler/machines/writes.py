@@ -1,4 +1,8 @@
-"""What is done to the cluster, as data: one write to one object each, with what must still be true of it. Pure."""
+"""What is done to the cluster for Machines, as data: one write to one object each. Pure.
+
+It decides which object a command or a difference is written to, in which step, and which version of it must still be
+there. It must not decide what is wanted, and sends nothing.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -54,6 +58,11 @@ class Write:
     command: Command | None = None
     """What was decided, of a guest or a sleeper."""
 
+    @property
+    def sort(self) -> tuple[On, Verb, Step]:
+        """What it shares with other writes that are refused for the same reasons."""
+        return self.on, self.verb, self.step
+
 
 def shown(write: Write) -> plans.Command:
     """Show a write."""
@@ -61,11 +70,6 @@ def shown(write: Write) -> plans.Command:
         return model.shown(write.command)
     namespace = f"{write.key.namespace}/" if write.key.namespace else ""
     return plans.Command(verb=str(write.verb), what=f"{write.on} {namespace}{write.key.name}", why=write.why)
-
-    @property
-    def sort(self) -> tuple[On, Verb, Step]:
-        """What it shares with other writes that are refused for the same reasons."""
-        return self.on, self.verb, self.step
 
 
 def of_command(command: Command, pod: objects.Pod, group: str) -> Write:

@@ -1,4 +1,7 @@
-"""What the runtime decided about guests, from the events that it recorded about them. Pure."""
+"""What the runtime decided about guests, from the events that it recorded about them. Pure.
+
+It decides which events are worth a line of the report. It must not guess reasons: each is quoted as it was told.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,4 +1,7 @@
-"""What was seen of guests and of machines: values only, from which the report is made."""
+"""What was seen of guests and of machines: values only, from which the report is made.
+
+Nothing is decided or counted here: `guest_watching` fills them, `guest_tables` and `guest_episodes` read them.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""The table of a report about guests: how long they waited for a machine, where room was held and where not. Pure."""
+"""The table of a report about guests: how long they waited for a machine, where room was held and where not. Pure.
+
+It decides how waits are summed up and shown; it must not leave out those who still wait.
+"""
 
 from collections.abc import Sequence
 
