@@ -69,7 +69,7 @@ ALERTS: Final = (
         expression="max by (namespace) (sluice_paused{$of}) > 0",
         after="15m",
         severity="warning",
-        summary="The runtime is paused: no worker is made, no machine is started or removed, and pods wait.",
+        summary="The runtime is paused: no worker is made, no instance is started or removed, and pods wait.",
         action="Its namespace has the annotation sluice.dev/paused. When the reason is gone, take it off: "
         "kubectl annotate namespace {{ $labels.namespace }} sluice.dev/paused-",
     ),

@@ -18,10 +18,10 @@ from autoscaler.kube import kinds, objects, port, store, taints, writer
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0
+"""When pods that could not be evicted are asked again."""
 BACKOFF: Final = backoff.Backoff(first_seconds=4.0, longest_seconds=30.0)
 """What was asked for and refused, an eviction or a change of a group, is asked for again after this, however often a
 busy cluster makes a plan meanwhile."""
-"""When pods that could not be evicted are asked again."""
 AT_ONCE: Final = 20
 """So many nodes and pods are written to at a time: nobody else waits long for the next plan."""
 

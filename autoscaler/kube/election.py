@@ -56,7 +56,6 @@ class Elector:
     ) -> None:
         self.identity = identity
         self.name = name
-        """Called, in the elector's own loop, when leadership begins and when it ends."""
         self._api = api
         self._time = time
         self._namespace = namespace

@@ -16,13 +16,7 @@ from autoscaler.runtime import process
 def registrations(
     asked: Iterable[str], options: Options, *, classes: Sequence[str | None] = (None,)
 ) -> dict[str, process.Registration]:
-    """Return what these controllers run as, by name: one registration for each Lease.
-
-    Args:
-        asked: the names of the controllers.
-        options: what all of them are built from.
-        classes: the classes of worker pools that are handled; None is the default class.
-    """
+    """Return what these controllers run as, by name: one for each Lease, and worker pools have one for each class."""
     options = replace(options, classes=frozenset(classes))
     return {
         lease.title: _registration(lease, options)
