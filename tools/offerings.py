@@ -21,21 +21,19 @@ import botocore.config
 import botocore.exceptions
 import yaml
 
-from autoscaler.api.resources.pools import Architecture
+from autoscaler.cloud import catalogue, ec2_documents
 from components import offerings
-from tools.local import fleet_types
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
-    from mypy_boto3_ec2.type_defs import GpuDeviceInfoTypeDef, InstanceTypeInfoTypeDef
+    from mypy_boto3_ec2.type_defs import InstanceTypeInfoTypeDef
 
 CONFIG: Final = botocore.config.Config(
     retries={"mode": "standard", "max_attempts": 5}, connect_timeout=10, read_timeout=60
 )
 SHOWN_MAX: Final = 12
-_ARCHITECTURES: Final = {"x86_64": Architecture.AMD64, "arm64": Architecture.ARM64}
+_SUPPLEMENT: Final = ("p2.xlarge", "p2.8xlarge", "p2.16xlarge", "p3.2xlarge", "p3.8xlarge", "p3.16xlarge")
 _SUPPLEMENT_ZONES: Final = 2
-_SUPPLEMENT_GPUS: Final = {"p2": "K80", "p3": "V100"}
 EXAMPLE_NOTE: Final = "example data, not checked against AWS; run make offerings REGION={region} before the first up"
 
 
@@ -120,8 +118,8 @@ def fetch(client: "EC2Client", region: str, *, example: bool = False) -> Fetched
             f"EC2 in {region} did not answer as expected: {error}; the caller needs ec2:DescribeAvailabilityZones,"
             " ec2:DescribeInstanceTypeOfferings and ec2:DescribeInstanceTypes, and the region must be enabled"
         ) from error
-    types = {name: _offer(described[name], where) for name, where in offered.items() if name in described}
-    usable = {name: offer for name, offer in types.items() if offer is not None}
+    types = {name: ec2_documents.instance_type(described[name]) for name in offered if name in described}
+    usable = {name: _offer(kind, offered[name]) for name, kind in types.items() if kind is not None}
     if example:
         usable = _supplement(tuple(zones)) | usable
     return Fetched(
@@ -225,46 +223,23 @@ def _described(client: "EC2Client") -> "dict[str, InstanceTypeInfoTypeDef]":
     return {kind["InstanceType"]: kind for page in pages for kind in page["InstanceTypes"]}
 
 
-def _offer(kind: "InstanceTypeInfoTypeDef", zones: tuple[str, ...]) -> offerings.InstanceTypeOffer | None:
-    """Describe a type as we need it; None for one that no node of ours can be."""
-    supported = kind["ProcessorInfo"]["SupportedArchitectures"]
-    architecture = next((_ARCHITECTURES[each] for each in supported if each in _ARCHITECTURES), None)
-    if architecture is None:
-        return None
-    gpus = [gpu for gpu in kind.get("GpuInfo", {}).get("Gpus", []) if gpu.get("Manufacturer") == "NVIDIA"]
-    count = sum(_gpu_count(gpu) for gpu in gpus)
+def _offer(kind: catalogue.InstanceType, zones: tuple[str, ...]) -> offerings.InstanceTypeOffer:
     return offerings.InstanceTypeOffer(
-        architecture=architecture,
-        vcpus=kind["VCpuInfo"]["DefaultVCpus"],
-        memory_mib=kind["MemoryInfo"]["SizeInMiB"],
-        gpus=count,
-        gpu_name=gpus[0].get("Name") if count else None,
-        network_interfaces=kind["NetworkInfo"]["MaximumNetworkInterfaces"],
-        addresses_per_interface=kind["NetworkInfo"]["Ipv4AddressesPerInterface"],
+        architecture=kind.architecture,
+        vcpus=kind.vcpus,
+        memory_mib=kind.memory_bytes // offerings.MIB,
+        gpus=kind.gpus,
+        gpu_name=kind.gpu_name,
+        network_interfaces=kind.network_interfaces,
+        addresses_per_interface=kind.addresses_per_interface,
         zones=zones,
     )
 
 
-def _gpu_count(gpu: "GpuDeviceInfoTypeDef") -> int:
-    """Count what a node sees: EC2 says 0 of a part of a GPU, and 1 of the logical GPU that the part is."""
-    return gpu.get("Count", 0) or int(gpu.get("LogicalGpuCount", 0))
-
-
 def _supplement(zones: Sequence[str]) -> dict[str, offerings.InstanceTypeOffer]:
     """Add to example data the retired GPU types that stacks still name, as EC2 documents them, in some zones only."""
-    return {
-        name: offerings.InstanceTypeOffer(
-            architecture=Architecture(kind.architecture),
-            vcpus=kind.cores,
-            memory_mib=kind.memory_bytes // offerings.MIB,
-            gpus=kind.nvidia_gpus,
-            gpu_name=_SUPPLEMENT_GPUS[name.partition(".")[0]],
-            network_interfaces=kind.network_interfaces,
-            addresses_per_interface=kind.addresses_per_interface,
-            zones=tuple(zones[:_SUPPLEMENT_ZONES]),
-        )
-        for name, kind in fleet_types.RETIRED.items()
-    }
+    some = tuple(zones[:_SUPPLEMENT_ZONES])
+    return {name: _offer(catalogue.bundled()[name], some) for name in _SUPPLEMENT}
 
 
 def _natural(item: tuple[str, offerings.InstanceTypeOffer]) -> tuple[str, int, str]:

@@ -224,7 +224,8 @@ def instance_type(found: "ec2.InstanceTypeInfoTypeDef") -> catalogue.InstanceTyp
     if architecture is None:
         return None
     gpus = [one for one in found.get("GpuInfo", {}).get("Gpus", []) if one.get("Manufacturer", "").upper() == "NVIDIA"]
-    count = sum(one.get("Count", 0) for one in gpus)
+    # What a node sees: EC2 says 0 of a part of a GPU, and 1 of the logical GPU that the part is.
+    count = sum(one.get("Count", 0) or int(one.get("LogicalGpuCount", 0)) for one in gpus)
     return catalogue.InstanceType(
         name=found["InstanceType"],
         architecture=architecture,

@@ -10,17 +10,17 @@ import boto3
 import botocore.config
 import botocore.exceptions
 
-from tools.local import components, fleet_nodes, fleet_types
+from autoscaler.cloud import catalogue, ec2_documents
+from tools.local import components, fleet_nodes
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import AutoScalingClient
     from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef
     from mypy_boto3_ec2 import EC2Client
-    from mypy_boto3_ec2.type_defs import InstanceTypeDef, InstanceTypeInfoTypeDef
+    from mypy_boto3_ec2.type_defs import InstanceTypeDef
 
 BATCH = 100
 ALIVE_STATES = frozenset({"pending", "running", "stopping", "stopped"})
-_ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 log = logging.getLogger("fleet")
 
 
@@ -32,7 +32,7 @@ class CloudError(Exception):
 class Details:
     """What does not change in an instance's life, asked once."""
 
-    type: fleet_nodes.InstanceType
+    type: catalogue.InstanceType
     launched_at: float
     private_address: str
 
@@ -52,7 +52,7 @@ class Cloud:
         self._autoscaling = autoscaling_client(endpoint, region)
         self._ec2 = ec2_client(endpoint, region)
         self._details: dict[str, Details] = {}
-        self._types = dict(fleet_types.RETIRED)
+        self._types: dict[str, catalogue.InstanceType] = {}
         self._refused: set[str] = set()
 
     def instances(self, now: float) -> tuple[fleet_nodes.Instance, ...]:
@@ -118,12 +118,18 @@ class Cloud:
 
     def _learn_types(self, names: Iterable[str]) -> None:
         for name in sorted(names):
-            try:
-                answer = self._ec2.describe_instance_types(InstanceTypes=[name])  # type: ignore[list-item]
-            except botocore.exceptions.ClientError as error:
-                self._refuse(name, f"moto does not know the instance type: {error}")
-                continue
-            self._types[name] = instance_type(answer["InstanceTypes"][0])
+            kind = catalogue.bundled().get(name) or self._described_type(name)
+            if kind is None:
+                self._refuse(name, "nobody knows the instance type, or nodes cannot have its processors")
+            else:
+                self._types[name] = kind
+
+    def _described_type(self, name: str) -> catalogue.InstanceType | None:
+        try:
+            answer = self._ec2.describe_instance_types(InstanceTypes=[name])  # type: ignore[list-item]
+        except botocore.exceptions.ClientError:
+            return None
+        return ec2_documents.instance_type(answer["InstanceTypes"][0])
 
     def _describe(self, instances: Sequence[str]) -> "Iterator[InstanceTypeDef]":
         # By filter, not by id: an unknown id would fail the whole call.
@@ -140,23 +146,6 @@ class Cloud:
         if name not in self._refused:
             log.warning("refused name=%s reason=%s", name, reason)
             self._refused.add(name)
-
-
-def instance_type(found: "InstanceTypeInfoTypeDef") -> fleet_nodes.InstanceType:
-    """Take from EC2's description of a type what matters to a node."""
-    gpus = found.get("GpuInfo", {}).get("Gpus", [])
-    nvidia = sum(gpu["Count"] for gpu in gpus if gpu.get("Manufacturer", "").upper() == "NVIDIA")
-    supported = found["ProcessorInfo"]["SupportedArchitectures"]
-    architecture = next(_ARCHITECTURES[name] for name in supported if name in _ARCHITECTURES)
-    return fleet_nodes.InstanceType(
-        name=found["InstanceType"],
-        architecture=architecture,
-        cores=found["VCpuInfo"]["DefaultVCpus"],
-        memory_bytes=found["MemoryInfo"]["SizeInMiB"] * fleet_nodes.MIB,
-        nvidia_gpus=nvidia,
-        network_interfaces=found["NetworkInfo"]["MaximumNetworkInterfaces"],
-        addresses_per_interface=found["NetworkInfo"]["Ipv4AddressesPerInterface"],
-    )
 
 
 def _session(region: str) -> boto3.Session:

@@ -1,16 +1,16 @@
 """Turn instances of Auto Scaling groups into Kubernetes Nodes, and decide which to make and which to remove. Pure."""
 
 import dataclasses
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
+
+from autoscaler.cloud.catalogue import InstanceType
 
 ENABLED_TAG = "k8s.io/cluster-autoscaler/enabled"
 _TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 LABEL_TAG, TAINT_TAG, RESOURCE_TAG = f"{_TEMPLATE}label/", f"{_TEMPLATE}taint/", f"{_TEMPLATE}resources/"
 # Marks the nodes the fleet made; it never touches others.
 FLEET_LABEL = "local.sluice.dev/fleet"
-MIB = 1024**2
 ROOT_VOLUME_BYTES = 20 * 1024**3
 
 
@@ -40,19 +40,6 @@ class Group:
             taints=tuple(_taint(key, text) for key, text in sorted(_with_prefix(tags, TAINT_TAG).items())),
             resources=_with_prefix(tags, RESOURCE_TAG),
         )
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceType:
-    """What an instance type has, as EC2 describes it."""
-
-    name: str
-    architecture: str  # as Kubernetes names it: amd64 or arm64
-    cores: int
-    memory_bytes: int
-    nvidia_gpus: int
-    network_interfaces: int
-    addresses_per_interface: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,36 +119,23 @@ def manifest(instance: Instance, *, region: str) -> dict[str, Any]:
 
 
 def capacity(kind: InstanceType) -> dict[str, str]:
-    gpus = {"nvidia.com/gpu": str(kind.nvidia_gpus)} if kind.nvidia_gpus else {}
-    return {
-        "cpu": str(kind.cores),
-        "memory": f"{kind.memory_bytes // 1024}Ki",
-        "pods": str(max_pods(kind)),
-        "ephemeral-storage": f"{ROOT_VOLUME_BYTES // 1024}Ki",
-        **gpus,
-    }
+    return _written(kind.capacity(), ROOT_VOLUME_BYTES)
 
 
 def allocatable(kind: InstanceType) -> dict[str, str]:
     """Return the capacity less what EKS reserves for kubelet and system, and the eviction threshold."""
-    reserved_bytes = (255 + 11 * max_pods(kind) + 100) * MIB
-    return capacity(kind) | {
-        "cpu": f"{kind.cores * 1000 - reserved_cpu_millis(kind.cores)}m",
-        "memory": f"{max(0, kind.memory_bytes - reserved_bytes) // 1024}Ki",
-        "ephemeral-storage": f"{ROOT_VOLUME_BYTES * 9 // 10 // 1024}Ki",
+    return _written(kind.allocatable(), ROOT_VOLUME_BYTES * 9 // 10)
+
+
+def _written(amounts: Mapping[str, int], disk_bytes: int) -> dict[str, str]:
+    """Write amounts as a kubelet does."""
+    cpu, memory = amounts["cpu"], amounts["memory"]
+    written = {
+        "cpu": str(cpu // 1000) if cpu % 1000 == 0 else f"{cpu}m",
+        "memory": f"{memory // 1024}Ki",
+        "ephemeral-storage": f"{disk_bytes // 1024}Ki",
     }
-
-
-def reserved_cpu_millis(cores: int) -> int:
-    """Return EKS's reservation: 6 % of the first core, 1 % of the second, 0.5 % of two more, 0.25 % of the rest."""
-    shares = [60.0, 10.0, 5.0, 5.0] + [2.5] * max(0, cores - 4)
-    return math.floor(sum(shares[:cores]))
-
-
-def max_pods(kind: InstanceType) -> int:
-    """Return EKS's limit: the addresses of the VPC CNI, at most 110, or 250 on large instances."""
-    addresses = kind.network_interfaces * (kind.addresses_per_interface - 1) + 2
-    return min(addresses, 250 if kind.cores > 30 else 110)
+    return {**{name: str(amount) for name, amount in amounts.items()}, **written}
 
 
 def _labels(instance: Instance, *, name: str, region: str) -> dict[str, str]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import botocore.exceptions
 
-from tools.local import fleet_cloud, fleet_nodes, fleet_types
+from autoscaler.cloud import catalogue
+from tools.local import fleet_cloud, fleet_nodes
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 IMAGE = "ami-12c6146b"  # one that moto brings along
@@ -36,7 +37,7 @@ class Groups:
         zones = [known["ZoneName"] for known in ec2.describe_availability_zones()["AvailabilityZones"]]
         if zone not in zones:
             raise UnknownError(f"there is no zone {zone}; there are {', '.join(zones)}")
-        if instance_type in fleet_types.RETIRED:
+        if instance_type in catalogue.bundled():
             return
         try:
             ec2.describe_instance_types(InstanceTypes=[instance_type])  # type: ignore[list-item]

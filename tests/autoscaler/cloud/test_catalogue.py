@@ -12,7 +12,6 @@ import pytest
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import Architecture
 from autoscaler.cloud import catalogue, ec2_documents, port
-from tools.local import fleet_nodes, fleet_types
 
 MIB = 1024**2
 
@@ -34,12 +33,28 @@ def test_the_table_is_written_as_render_writes_it() -> None:
     assert catalogue.render(catalogue.bundled().values()) == text
 
 
-@pytest.mark.parametrize("name", sorted(fleet_types.RETIRED))
-def test_types_that_ec2_no_longer_describes_are_known_all_the_same(name: str) -> None:
-    known, want = catalogue.bundled()[name], fleet_types.RETIRED[name]
-    assert known.architecture == want.architecture
-    assert (known.vcpus, known.memory_bytes, known.gpus) == (want.cores, want.memory_bytes, want.nvidia_gpus)
-    assert known.gpu_name in {"K80", "V100"}
+@pytest.mark.parametrize(
+    ("name", "vcpus", "memory_gib", "gpus", "gpu_name"),
+    [
+        ("p2.xlarge", 4, 61, 1, "K80"),
+        ("p2.8xlarge", 32, 488, 8, "K80"),
+        ("p2.16xlarge", 64, 732, 16, "K80"),
+        ("p3.2xlarge", 8, 61, 1, "V100"),
+        ("p3.8xlarge", 32, 244, 4, "V100"),
+        ("p3.16xlarge", 64, 488, 8, "V100"),
+    ],
+)
+def test_types_that_ec2_no_longer_describes_are_known_all_the_same(
+    name: str, vcpus: int, memory_gib: int, gpus: int, gpu_name: str
+) -> None:
+    known = catalogue.bundled()[name]
+    assert (known.vcpus, known.memory_bytes // MIB) == (vcpus, memory_gib * 1024)
+    assert (known.gpus, known.gpu_name) == (gpus, gpu_name)
+
+
+@pytest.mark.parametrize(("vcpus", "want"), [(1, 60), (2, 70), (4, 80), (8, 90), (32, 150), (96, 310)])
+def test_reserved_cpu_grows_as_eks_says(vcpus: int, want: int) -> None:
+    assert catalogue.reserved_cpu_millis(vcpus) == want
 
 
 @pytest.mark.parametrize(
@@ -49,6 +64,7 @@ def test_types_that_ec2_no_longer_describes_are_known_all_the_same(name: str) ->
         ("t3.small", 11, 1930, 2048 - 255 - 11 * 11 - 100),
         ("m5.4xlarge", 110, 15_890, 65_536 - 255 - 11 * 110 - 100),
         ("c5.18xlarge", 250, 71_750, 147_456 - 255 - 11 * 250 - 100),
+        ("r5.8xlarge", 234, 31_850, 262_144 - 255 - 11 * 234 - 100),
     ],
 )
 def test_allocatable_follows_eks(name: str, pods: int, cpu_millis: int, memory_mib: int) -> None:
@@ -67,7 +83,6 @@ def test_no_type_offers_more_than_it_has_nor_less_than_nothing() -> None:
         capacity, allocatable = kind.capacity(), kind.allocatable()
         assert all(0 <= allocatable[name] <= amount for name, amount in capacity.items()), kind.name
         assert allocatable["cpu"] > 0
-        assert catalogue.reserved_cpu_millis(kind.vcpus) == fleet_nodes.reserved_cpu_millis(kind.vcpus)
 
 
 def test_a_groups_tags_add_to_what_the_type_has() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.cloud import ec2_documents, port
+from autoscaler.api.resources.pools import Architecture
+from autoscaler.cloud import catalogue, ec2_documents, port
 from tests.autoscaler.cloud import documents
 from tests.autoscaler.cloud.documents import NOON
 
@@ -222,3 +223,44 @@ def test_a_template_tells_its_image_and_the_digest_of_its_user_data_only() -> No
 
 def test_a_type_of_foreign_processors_is_none_of_ours() -> None:
     assert ec2_documents.instance_type({"ProcessorInfo": {"SupportedArchitectures": ["arm64_mac"]}}) is None
+
+
+def kind(architectures: list[str], gpus: list[dict[str, Any]] | None = None) -> Any:
+    """Return an instance type as EC2's DescribeInstanceTypes does."""
+    found: dict[str, Any] = {
+        "InstanceType": "x1.test",
+        "ProcessorInfo": {"SupportedArchitectures": architectures},
+        "VCpuInfo": {"DefaultVCpus": 4},
+        "MemoryInfo": {"SizeInMiB": 1024},
+        "NetworkInfo": {"MaximumNetworkInterfaces": 2, "Ipv4AddressesPerInterface": 6},
+    }
+    return found | ({"GpuInfo": {"Gpus": gpus}} if gpus else {})
+
+
+def test_an_instance_type_is_taken_from_its_description() -> None:
+    want = catalogue.InstanceType(
+        name="x1.test",
+        architecture=Architecture.AMD64,
+        vcpus=4,
+        memory_bytes=1024**3,
+        network_interfaces=2,
+        addresses_per_interface=6,
+    )
+    assert ec2_documents.instance_type(kind(["i386", "x86_64"])) == want
+
+
+@pytest.mark.parametrize(
+    ("gpus", "want"),
+    [
+        ([{"Manufacturer": "NVIDIA", "Name": "L4", "Count": 4}], (4, "L4")),
+        ([{"Manufacturer": "AMD", "Name": "Radeon", "Count": 4}], (0, None)),
+        ([{"Manufacturer": "Nvidia", "Name": "L4", "Count": 1}, {"Manufacturer": "NVIDIA", "Count": 2}], (3, "L4")),
+        ([{"Manufacturer": "NVIDIA", "Name": "L4", "Count": 0, "LogicalGpuCount": 1}], (1, "L4")),
+    ],
+)
+def test_gpus_of_nvidia_are_counted_as_a_node_sees_them(
+    gpus: list[dict[str, Any]], want: tuple[int, str | None]
+) -> None:
+    found = ec2_documents.instance_type(kind(["arm64"], gpus))
+    assert found is not None
+    assert (found.gpus, found.gpu_name) == want

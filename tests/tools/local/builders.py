@@ -4,20 +4,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from autoscaler.cloud import catalogue
 from tools.local import components, fleet_nodes
 
 PORTS = components.Ports(
     etcd=20001, etcd_peer=20002, api_server=20003, controller_manager=20004, scheduler=20005, kwok=20006, moto=20007
 )
-M5_LARGE = fleet_nodes.InstanceType(
-    name="m5.large",
-    architecture="amd64",
-    cores=2,
-    memory_bytes=8 * 1024**3,
-    nvidia_gpus=0,
-    network_interfaces=3,
-    addresses_per_interface=10,
-)
+M5_LARGE = catalogue.bundled()["m5.large"]
 
 
 def wait_until(check: Callable[[], object], *, within_seconds: float = 10.0) -> None:
@@ -42,7 +35,7 @@ def instance(
     identifier: str = "i-1",
     *,
     launched_at: float = 0.0,
-    kind: fleet_nodes.InstanceType = M5_LARGE,
+    kind: catalogue.InstanceType = M5_LARGE,
     of: fleet_nodes.Group | None = None,
 ) -> fleet_nodes.Instance:
     return fleet_nodes.Instance(

@@ -1,13 +1,12 @@
 """The node that an instance becomes, and which nodes come and go."""
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.cloud import catalogue
 from tests.tools.local import builders
-from tools.local import fleet_nodes, fleet_types
+from tools.local import fleet_nodes
 
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 REGION = "eu-west-1"
@@ -76,16 +75,8 @@ def test_allocatable_is_capacity_less_what_eks_reserves() -> None:
     assert fleet_nodes.allocatable(builders.M5_LARGE) == want
 
 
-@pytest.mark.parametrize(("cores", "want"), [(1, 60), (2, 70), (4, 80), (8, 90), (32, 150), (96, 310)])
-def test_reserved_cpu_grows_as_eks_says(cores: int, want: int) -> None:
-    assert fleet_nodes.reserved_cpu_millis(cores) == want
-
-
-def test_gpus_are_capacity_and_pods_are_capped_by_the_size_of_the_instance() -> None:
-    large = fleet_types.RETIRED["p3.16xlarge"]
-    assert fleet_nodes.capacity(large)["nvidia.com/gpu"] == "8"
-    assert fleet_nodes.max_pods(large) == 234
-    assert fleet_nodes.max_pods(dataclasses.replace(large, cores=16)) == 110
+def test_gpus_are_capacity() -> None:
+    assert fleet_nodes.capacity(catalogue.bundled()["p3.16xlarge"])["nvidia.com/gpu"] == "8"
     assert "nvidia.com/gpu" not in fleet_nodes.capacity(builders.M5_LARGE)
 
 
