@@ -4,19 +4,23 @@ It must never delete a definition unless the config asks for it: that would dele
 never write a status, nor a field of an object that the runtime writes.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import pulumi
 import pulumi_kubernetes as k8s
-from pydantic import BaseModel
 
-from autoscaler.api import crds, keys, version
+from autoscaler.api import crds
 from autoscaler.api.manifests import Manifest
-from components import grid, kube, specs
-from components.config import checks
+from components import declarations, grid, kube, specs
 from components.config.clusters import Cluster
 from components.place import Place
+
+_POOL: Final = "InstancePool"
+_AFTER: Final = {"Scope": _POOL, "ClusterQueue": "ResourceFlavor", "LocalQueue": "ClusterQueue"}
+"""Kinds whose objects come after all objects of another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,85 +117,37 @@ class CustomResources(pulumi.ComponentResource):
     def __init__(self, name: str, args: CustomResourcesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:CustomResources", name, None, opts)
         self._name, self._args = name, args
-        config = args.config
-        accounts = {checks.DEFAULT_ACCOUNT: specs.account(args.place.region), **_declared(config.provider_accounts)}
-        made = {key: self._add("ProviderAccount", key, spec) for key, spec in accounts.items()}
-        pools = [*self._node_pools(made), *self._instance_pools(made)]
-        for key, scope in config.scopes.items():
-            spec = {"pools": [specs.declared(pool) for pool in scope.pools]}
-            self._add("Scope", key, spec, after=pools)
-        flavors = self._add_all("ResourceFlavor", _declared(config.resource_flavors))
-        queues = self._add_all("ClusterQueue", _declared(config.cluster_queues), after=flavors)
-        for namespace, doors in config.local_queues.items():
-            self._add_all("LocalQueue", _declared(doors), namespace=namespace, after=queues)
-        for namespace, workers in config.worker_pools.items():
-            self._add_all("WorkerPool", _declared(workers), namespace=namespace)
-        for key, machine in config.machines.items():
-            self._add("Machine", key, specs.declared(machine), labels={keys.MACHINE_GROUP: key})
+        self._pools = {**args.config.node_pools, **args.config.instance_pools}
+        self._made: defaultdict[str, dict[str, pulumi.Resource]] = defaultdict(dict)
+        """By kind and name."""
+        for each in declarations.custom(args.config, args.place.region, args.grid):
+            self._made[each["kind"]][each["metadata"]["name"]] = self._add(each)
         self.register_outputs({})
 
-    def _node_pools(self, accounts: Mapping[str, pulumi.Resource]) -> Iterable[pulumi.Resource]:
-        for key, pool in self._args.config.node_pools.items():
-            groups = self._args.groups_by_pool.get(key, ())
-            spec = specs.instance_pool(pool, self._args.grid.of_pool(key))
-            yield self._add_pool(key, spec, pool.drain_seconds, after=[accounts[pool.provider_account], *groups])
-
-    def _instance_pools(self, accounts: Mapping[str, pulumi.Resource]) -> Iterable[pulumi.Resource]:
-        for key, pool in self._args.config.instance_pools.items():
-            spec = specs.declared(pool)
-            yield self._add_pool(key, spec, pool.drain_seconds, after=[accounts[pool.provider_account]])
-
-    def _add_pool(
-        self, key: str, spec: Manifest, drain_seconds: int, *, after: Sequence[pulumi.Resource]
-    ) -> pulumi.Resource:
-        delete = f"{specs.removal_seconds(drain_seconds)}s"
-        labels = specs.pool_labels(self._args.config, key, spec)
-        timeouts = pulumi.CustomTimeouts(delete=delete)
-        return self._add("InstancePool", key, spec, labels=labels, after=after, timeouts=timeouts)
-
-    def _add_all(
-        self,
-        kind: str,
-        declared: Mapping[str, Manifest],
-        *,
-        namespace: str | None = None,
-        after: Sequence[pulumi.Resource] = (),
-    ) -> list[pulumi.Resource]:
-        return [self._add(kind, key, spec, namespace=namespace, after=after) for key, spec in declared.items()]
-
-    def _add(  # noqa: PLR0913  # an object has so many parts
-        self,
-        kind: str,
-        key: str,
-        spec: Manifest,
-        *,
-        namespace: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        after: Sequence[pulumi.Resource] = (),
-        timeouts: pulumi.CustomTimeouts | None = None,
-    ) -> pulumi.Resource:
-        args = self._args
-        place = [args.namespaces[namespace]] if namespace and namespace in args.namespaces else []
-        metadata = {
-            "name": key,
-            **({"namespace": namespace} if namespace else {}),
-            "labels": {"app.kubernetes.io/part-of": "sluice", **(labels or {})},
-        }
+    def _add(self, declared: Manifest) -> pulumi.Resource:
+        kind, key, namespace = declared["kind"], declared["metadata"]["name"], declared["metadata"].get("namespace")
+        place = [self._args.namespaces[namespace]] if namespace in self._args.namespaces else []
         return kube.make(
             k8s.apiextensions.CustomResource,
             f"{self._name}.{kind.lower()}.{f'{namespace}/' if namespace else ''}{key}",
             pulumi.ResourceOptions(
                 parent=self,
-                provider=args.provider,
-                depends_on=[*args.after, *after, *place],
-                custom_timeouts=timeouts,
+                provider=self._args.provider,
+                depends_on=[*self._args.after, *self._needed(kind, key), *place],
+                custom_timeouts=self._timeouts(key) if kind == _POOL else None,
             ),
-            api_version=version.GROUP_VERSION,
+            api_version=declared["apiVersion"],
             kind=kind,
-            metadata=metadata,
-            spec=spec,
+            metadata=declared["metadata"],
+            spec=declared["spec"],
         )
 
+    def _needed(self, kind: str, key: str) -> Iterable[pulumi.Resource]:
+        """Return what must be there before an object, and goes after it."""
+        if kind == _POOL:
+            account = self._made["ProviderAccount"][self._pools[key].provider_account]
+            return [account, *self._args.groups_by_pool.get(key, ())]
+        return self._made[_AFTER[kind]].values() if kind in _AFTER else ()
 
-def _declared(models: Mapping[str, BaseModel]) -> dict[str, Manifest]:
-    return {key: specs.declared(model) for key, model in models.items()}
+    def _timeouts(self, pool: str) -> pulumi.CustomTimeouts:
+        return pulumi.CustomTimeouts(delete=f"{specs.removal_seconds(self._pools[pool].drain_seconds)}s")

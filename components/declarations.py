@@ -1,7 +1,7 @@
 """Everything that a stack puts into its cluster for users, as objects in the order of their creation. Pure.
 
-It is what `CustomResources` and `Namespaces` send through the engine, for those who need it without one. Definitions,
-admission policies and the runtime itself are not among it.
+`CustomResources` and `Namespaces` send it through the engine; here it is for them, and for those who need it without an
+engine. Definitions, admission policies and the runtime itself are not among it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,6 +19,11 @@ def objects(config: Cluster, region: str, groups: grid.Grid) -> Iterator[Manifes
     """Write the namespaces for workloads, accounts, pools, scopes, queues, worker pools and machines of a cluster."""
     for namespace in config.workload_namespaces():
         yield _namespace(config, namespace)
+    yield from custom(config, region, groups)
+
+
+def custom(config: Cluster, region: str, groups: grid.Grid) -> Iterator[Manifest]:
+    """Write the objects of our own kinds that a cluster's config declares."""
     yield from _all("ProviderAccount", {checks.DEFAULT_ACCOUNT: specs.account(region)})
     yield from _all("ProviderAccount", _declared(config.provider_accounts))
     node_pools = {key: specs.instance_pool(pool, groups.of_pool(key)) for key, pool in config.node_pools.items()}
