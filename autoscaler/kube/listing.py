@@ -22,32 +22,8 @@ async def read(
     query: Mapping[str, str] | None = None,
 ) -> list[T]:
     """Return all objects, or those of one namespace; none where the kind itself is not served."""
-    found, _ = await read_at(api, resource, decode, namespace=namespace, query=query)
+    found, _ = await _read_at(api, resource, decode, namespace=namespace, query=query)
     return found
-
-
-async def read_at(
-    api: port.Api,
-    resource: kinds.ResourceType,
-    decode: Callable[[msgspec.Raw], T],
-    *,
-    namespace: str | None = None,
-    query: Mapping[str, str] | None = None,
-) -> tuple[list[T], int]:
-    """Return all objects and the version of the list; none, and 0, where the kind itself is not served."""
-    found: list[T] = []
-    asked = {"limit": str(PAGE), **(query or {})}
-    while True:
-        request = port.Request(method="GET", path=resource.collection(namespace), query=asked)
-        try:
-            page = wire.LISTING.decode(port.required(await api.send(request)))
-        except port.NotFoundError:
-            return [], 0
-        found.extend(decode(item) for item in page.items)
-        if not page.metadata.continue_:
-            return found, int(page.metadata.resource_version or 0)
-        asked = {**asked, "continue": page.metadata.continue_}
-        await asyncio.sleep(0)  # a long list must not keep others waiting
 
 
 async def read_readable(
@@ -59,7 +35,7 @@ async def read_readable(
     query: Mapping[str, str] | None = None,
 ) -> tuple[list[T], int]:
     """Return the objects that make sense to us, and the version of the list; a watch tells of the others."""
-    listed, version = await read_at(api, resource, readable(decode), namespace=namespace, query=query)
+    listed, version = await _read_at(api, resource, readable(decode), namespace=namespace, query=query)
     return [each for each in listed if each is not None], version
 
 
@@ -86,3 +62,27 @@ def readable(decode: Callable[[msgspec.Raw], T]) -> Callable[[msgspec.Raw], T | 
 async def pods_on(api: port.Api, node: str) -> list[objects.Pod]:
     """Read the pods of a node as the API server itself knows them now."""
     return await read(api, kinds.PODS, objects.pod, query={"fieldSelector": f"spec.nodeName={node}"})
+
+
+async def _read_at(
+    api: port.Api,
+    resource: kinds.ResourceType,
+    decode: Callable[[msgspec.Raw], T],
+    *,
+    namespace: str | None = None,
+    query: Mapping[str, str] | None = None,
+) -> tuple[list[T], int]:
+    """Return all objects and the version of the list; none, and 0, where the kind itself is not served."""
+    found: list[T] = []
+    asked = {"limit": str(PAGE), **(query or {})}
+    while True:
+        request = port.Request(method="GET", path=resource.collection(namespace), query=asked)
+        try:
+            page = wire.LISTING.decode(port.required(await api.send(request)))
+        except port.NotFoundError:
+            return [], 0
+        found.extend(decode(item) for item in page.items)
+        if not page.metadata.continue_:
+            return found, int(page.metadata.resource_version or 0)
+        asked = {**asked, "continue": page.metadata.continue_}
+        await asyncio.sleep(0)  # a long list must not keep others waiting
