@@ -17,13 +17,10 @@ from autoscaler.admission import writes
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import keys
+from autoscaler.control import takeover
 from autoscaler.kube import objects, port, store, writer
 
-UNSURE_SECONDS: Final = 2 * port.DEFAULT_TIMEOUT_SECONDS
-"""How long a write may take effect that was not answered: its own time, and as much again for a server that is slow."""
 _ON_SUMS: Final = frozenset({Step.ADMIT, Step.CLAIM, Step.EVICT})
-_SERVER_ERROR: Final = 500
-_TIMED_OUT: Final = 504
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +41,15 @@ class Doubts:
     @contextlib.contextmanager
     def unless_answered(self, write: Write) -> Iterator[None]:
         """Doubt a write on a sum that is sent meanwhile, unless it is answered, also if the caller is cancelled."""
-        seconds: float | None = UNSURE_SECONDS
+        seconds: float | None = takeover.UNSURE_SECONDS
         try:
             yield
             seconds = None
         except writer.FencedError:  # nothing was sent
             seconds = None
             raise
-        except port.ApiError as error:
-            seconds = _doubtful_seconds(error.status)
+        except port.KubeError as error:
+            seconds = takeover.unsure_seconds(error)
             raise
         finally:
             if seconds is not None and write.step in _ON_SUMS:
@@ -85,13 +82,6 @@ class Doubts:
         stored = self._workloads.get(write.key)
         version = stored.meta.resource_version if stored is not None and stored.meta.uid == write.uid else None
         return stored if version == write.resource_version else None
-
-
-def _doubtful_seconds(status: int) -> float | None:
-    """Return for how long a write may take effect that was answered so; None: it does not."""
-    if status < _SERVER_ERROR:
-        return None
-    return UNSURE_SECONDS if status == _TIMED_OUT else 0.0
 
 
 def _fence(stored: Workload) -> Write:

@@ -19,6 +19,7 @@ log = structlog.get_logger()
 UNSURE_SECONDS: Final = 2 * port.DEFAULT_TIMEOUT_SECONDS
 """How long a write may take effect that was not answered: its own time, and as much again for a server that is slow."""
 _SERVER_ERROR: Final = 500
+_TIMED_OUT: Final = 504
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,13 @@ class Read:
     resource: kinds.ResourceType
     decode: Any
     table: store.Table[Any]
+
+
+def unsure_seconds(error: port.KubeError) -> float | None:
+    """Return for how long a write may take effect that failed so; None: it does not."""
+    if not isinstance(error, port.ApiError) or error.status == _TIMED_OUT:
+        return UNSURE_SECONDS
+    return 0.0 if error.status >= _SERVER_ERROR else None
 
 
 class Takeover:
@@ -41,10 +49,10 @@ class Takeover:
 
     def doubt(self, error: port.KubeError) -> None:
         """Note that a write on the sum of many objects failed, if nobody can tell whether it took effect."""
-        if isinstance(error, port.UnreachableError):
-            self._unsure_until = self._context.clock.monotonic() + UNSURE_SECONDS
-        elif isinstance(error, port.ApiError) and error.status >= _SERVER_ERROR and self._unsure_until is None:
-            self._unsure_until = self._context.clock.monotonic()
+        seconds = unsure_seconds(error)
+        if seconds is not None:
+            until = self._context.clock.monotonic() + seconds
+            self._unsure_until = max(until, self._unsure_until or 0.0)
 
     @property
     def unsure_until(self) -> float | None:
@@ -58,13 +66,10 @@ class Takeover:
         if vacant_since == self._vacant_since and not is_over and not anew:
             return False
         for each in self._summed_up:
-            await self._read(each)
+            listed, version = await listing.read_readable(self._context.api, each.resource, each.decode)
+            each.table.catch_up(listed, version)
         self._vacant_since = vacant_since
         if is_over:
             self._unsure_until = None
         log.info("read_anew", vacant_since=vacant_since)
         return True
-
-    async def _read(self, read: Read) -> None:
-        listed, version = await listing.read_readable(self._context.api, read.resource, read.decode)
-        read.table.catch_up(listed, version)

@@ -1,13 +1,14 @@
-"""A new leader reads what an earlier one wrote, once."""
+"""A Workload that was written without an answer is read as it is, and everything if that settles nothing."""
 
 import asyncio
 import contextlib
 from typing import Any, cast
 
+import pytest
+
 from autoscaler import control
 from autoscaler.admission import doubts, known, takeover, workload, writes
 from autoscaler.control import takeover as control_takeover
-from autoscaler.control.writes import Verb
 from autoscaler.kube import kinds, objects, port, store
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
@@ -50,31 +51,10 @@ class _Context:
         self.vacant_since = lambda: bench.led_until
 
 
-@simulated
-async def test_nothing_is_read_where_nobody_led_before() -> None:
-    bench = Bench()
-    await bench.takeover.catch_up()
-    assert bench.names() == []
-
-
-@simulated
-async def test_workloads_and_pods_are_read_once_for_each_leader_before_us() -> None:
-    bench = Bench()
-    bench.led_until = 1.0
-    await bench.takeover.catch_up()
-    assert bench.names() == ["job-sample", "pod"]
-    bench.cluster.create(workload.WORKLOADS, manifests.resource("Workload", name="later"))
-    await bench.takeover.catch_up()
-    assert bench.names() == ["job-sample", "pod"]
-    bench.led_until = 2.0
-    await bench.takeover.catch_up()
-    assert bench.names() == ["job-sample", "later", "pod"]
-
-
 def _written(uid: str) -> writes.Write:
     key = objects.Key("default", "job-sample")
     return writes.Write(
-        step=writes.Step.ADMIT, on=writes.On.WORKLOAD, verb=Verb.PATCH, key=key, uid=uid, body={}, why=""
+        step=writes.Step.ADMIT, on=writes.On.WORKLOAD, verb=writes.Verb.PATCH, key=key, uid=uid, body={}, why=""
     )
 
 
@@ -113,7 +93,14 @@ async def test_what_is_in_doubt_and_overdue_lets_everything_be_read_anew_once() 
         raise port.UnreachableError("the connection broke")
     await bench.takeover.catch_up()
     assert bench.names() == ["job-sample"]
-    await asyncio.sleep(doubts.UNSURE_SECONDS)
+    await asyncio.sleep(control_takeover.UNSURE_SECONDS)
+    bench.cluster.faults.add(faults.Answer(code=500), faults.Matching(method="GET", path="/pods"), times=1)
+    with pytest.raises(port.KubeError):
+        await bench.takeover.catch_up()
+    assert bench.doubts.fences() != []
     await bench.takeover.catch_up()
     assert bench.names() == ["job-sample", "pod"]
     assert bench.doubts.fences() == []
+    bench.cluster.create(workload.WORKLOADS, manifests.resource("Workload", name="later"))
+    await bench.takeover.catch_up()
+    assert bench.names() == ["job-sample", "pod"]
