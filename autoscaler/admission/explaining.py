@@ -138,7 +138,7 @@ def _state(workload: Workload) -> str:
     admitted = conditions.get(ConditionType.ADMITTED)
     since = f" since {clock.to_rfc3339(admitted.since)}" if admitted is not None else ""
     granted = [f"{each.count} pods of {each.name}{_flavors(each.flavors)}" for each in workload.admission.assignments]
-    return f"admitted{since}: {', '.join(granted)}"
+    return f"admitted{since}: {', '.join(granted) or 'no pods'}"
 
 
 def _line(books: Books, workload: Workload, queue: Queue | None, now: float) -> Iterator[tuple[str, str]]:
