@@ -21,7 +21,7 @@ from autoscaler.admission.workload import WORKLOADS, decode
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import resources
 from autoscaler.control import plans
-from autoscaler.kube import kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, store, writer
 
 log = structlog.get_logger()
 ROUNDS: Final = 100
@@ -94,10 +94,9 @@ class Controller:
         self._ring()
         wake_at = None
         for _ in range(ROUNDS):
-            before = self._known.changes
             await self._bring_jobs_up_to_date()
             wake_at = await self._admit()
-            if self._known.changes == before and not self._known.dirty:
+            if not self._known.dirty:
                 break
         told_at = await self._reporter.publish(self._carry_out, self._executor.due_at, self._tell, began=began)
         return clock.earliest((wake_at, told_at, self._alarms[0][0] if self._alarms else None))
@@ -170,10 +169,7 @@ class Controller:
         if not fences:
             return None
         outcomes = await self._carry_out("unanswered writes", fences)
-        outdated = (port.ConflictError, port.NotFoundError)
-        await self._takeover.look_at(write for write, error in outcomes.refused if isinstance(error, outdated))
-        if not self._doubts.fences():
-            return None
+        await self._takeover.look_at(write for write, _ in outcomes.refused)
         return clock.earliest((self._doubts.until, *map(self._again_at, outcomes.failed)))
 
     def _is_current(self, write: Write) -> bool:

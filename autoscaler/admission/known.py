@@ -82,8 +82,6 @@ class Known:
     def __init__(self, tables: Tables, job_kinds: Iterable[port.ResizableJob]) -> None:
         self.dirty: dict[str, None] = {}
         """The UIDs of jobs about which something changed, oldest first."""
-        self.changes = 0
-        """How often anything changed."""
         self._tables = tables
         self._pods = pod_index.index(tables.pods, pod_index.PodKinds(job_kinds))
         self._pods.on_change.append(self.note)
@@ -98,7 +96,6 @@ class Known:
 
     def note(self, uid: str) -> None:
         """Note that something changed about a job."""
-        self.changes += 1
         self.dirty[uid] = None
 
     def job(self, uid: str) -> port.Job | None:

@@ -83,15 +83,11 @@ def test_whatever_changes_about_a_job_is_noted(stored: Any) -> None:
     watched = Watched()
     watched.see(stored)
     assert watched.noted() == [UID]
-    assert watched.known.changes == 1
 
 
 @pytest.mark.accept("E15", part="whatever changes about a job is noted")
-def test_every_change_counts_and_so_does_that_something_is_gone() -> None:
+def test_it_is_noted_that_something_is_gone() -> None:
     watched = Watched(builders.workload())
-    before = watched.known.changes
-    watched.see(builders.workload(rv=2))
-    assert watched.known.changes > before  # also while the job is noted already
     watched.noted()
     watched.tables.workloads.gone(builders.workload(rv=3).meta)
     assert watched.noted() == [UID]
