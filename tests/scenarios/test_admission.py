@@ -51,7 +51,9 @@ async def test_a_resized_job_runs_on_and_its_usage_follows_its_size() -> None:
             assert world.slices() == []
         assert world.suspended["job"] == 0
         assert not world.holds("Evicted")
-        assert "Evicted" not in world.events("job")
+        told = world.events("job")
+        assert "Evicted" not in told
+        assert [each.get("count", 1) for each in told["Admitted"]] == [1]
 
 
 @pytest.mark.accept("E17", part="partial scale-up")

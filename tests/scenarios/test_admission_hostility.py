@@ -4,6 +4,7 @@ That quota is kept is seen at every change (`admission_audit`).
 """
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -245,6 +246,36 @@ async def test_a_job_whose_pods_become_larger_while_it_waits_is_admitted_as_it_i
         assert world.workload()["spec"]["podSets"][0]["requests"] == {"cpu": "2000m"}
 
 
+@pytest.mark.accept("E16", part="a job that changes at the moment when it is admitted")
+@simulated
+async def test_a_job_that_changes_at_the_moment_when_there_is_room_is_admitted_as_it_is_now() -> None:
+    world, made = World(), list[Meanwhile]()
+    world.add_queue(cpu=1)
+    async with runtime(world, wrap=lambda api: _kept(made, Meanwhile(api))):
+        world.add_job(pods=2, completions=None)
+        await asyncio.sleep(10)
+        made[0].then = [lambda: world.set_quota(standard=3), lambda: world.resize("job", 3)]
+        world.add_job("other", queue="elsewhere")
+        await asyncio.sleep(10)
+        assert world.workload()["status"]["firstAdmitted"] == [{"name": "main", "count": 3}]
+
+
+@pytest.mark.accept("E10", part="nobody is evicted in vain")
+@simulated
+async def test_quota_is_not_claimed_for_a_job_that_changes_at_the_moment_when_there_is_room() -> None:
+    world, made = World(), list[Meanwhile]()
+    world.add_priority("high", 10)
+    world.add_queue(cpu=3, preemption={"withinClusterQueue": "LowerPriority"})
+    async with runtime(world, wrap=lambda api: _kept(made, Meanwhile(api))):
+        world.add_job("low", pods=2, completions=None)
+        world.add_job(pods=4, completions=None, priority="high")
+        await asyncio.sleep(10)
+        made[0].then = [lambda: world.set_quota(standard=4), lambda: world.resize("job", 2)]
+        world.add_job("other", queue="elsewhere")
+        await asyncio.sleep(10)
+        assert (world.running("low"), world.running("job"), made[0].claims) == (2, 2, 0)
+
+
 @pytest.mark.accept("E15", part="a job that makes no sense")
 @simulated
 async def test_a_job_about_which_nothing_can_be_decided_keeps_nobody_waiting() -> None:
@@ -277,6 +308,29 @@ async def test_a_job_about_which_nothing_can_be_decided_keeps_nobody_waiting() -
         await asyncio.sleep(30)
         assert world.running("next") == 1
         assert world.gated() == 1
+
+
+class Meanwhile:
+    """A connection by which a Workload is made slowly: things happen meanwhile, and the runtime sees them."""
+
+    def __init__(self, api: port.Api) -> None:
+        self.then: list[Callable[[], None]] = []
+        self.claims = 0
+        self._api = api
+        self.watch = api.watch
+
+    async def send(self, request: port.Request) -> port.Response:
+        self.claims += b'"claim":{' in (request.body or b"")
+        if request.method == "POST" and request.path.endswith("/workloads"):
+            while self.then:
+                self.then.pop()()
+            await asyncio.sleep(0.1)
+        return await self._api.send(request)
+
+
+def _kept(made: list[Meanwhile], one: Meanwhile) -> Meanwhile:
+    made.append(one)
+    return one
 
 
 class Counted:

@@ -26,7 +26,8 @@ async def test_metrics_say_how_queues_stand_and_go_with_them() -> None:
         assert {name: shown[name, frozenset(of.items())] for name in want} == want
         assert (shown["usage", frozenset(cpu.items())], shown["quota", frozenset(cpu.items())]) == (2, 2)
         assert 95 <= shown["oldest_pending_seconds", frozenset(of.items())] <= 105
-        assert shown["cycle_seconds_count", frozenset()] > 0
+        cycles, seconds = (shown[f"cycle_seconds_{each}", frozenset()] for each in ("count", "sum"))
+        assert 0 < seconds < cycles
         workload = world.workload("first")["metadata"]["name"]
         world.patch(WORKLOADS, workload, {"spec": {"active": False}})
         await asyncio.sleep(60)

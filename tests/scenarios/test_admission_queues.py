@@ -55,6 +55,18 @@ async def test_small_ones_pass_the_head_of_a_best_effort_queue() -> None:
         assert (world.running("large"), world.running("small")) == (0, 1)
 
 
+@simulated
+async def test_jobs_that_come_together_wait_for_no_other_to_be_written() -> None:
+    world = World(latency_seconds=0.1)
+    world.add_queue(cpu=0)
+    async with runtime(world):
+        await asyncio.sleep(10)
+        for number in range(64):
+            world.add_job(f"job-{number}")
+        await asyncio.sleep(1)
+        assert len(world.all(WORKLOADS)) == 64
+
+
 async def _fill(world: World) -> None:
     """Two of three cpus are used; one job wants three, and a younger one wants one."""
     for name, pods in (("job", 2), ("large", 3), ("small", 1)):

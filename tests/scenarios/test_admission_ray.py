@@ -112,6 +112,27 @@ async def test_a_shrunk_ray_cluster_keeps_the_quota_of_pods_that_run_on() -> Non
         assert not world.is_suspended()
 
 
+@pytest.mark.accept("E5", part="pods that run on keep no other group from growing, and no better job from quota")
+@simulated
+async def test_a_ray_cluster_of_which_pods_run_on_grows_elsewhere_and_gives_way_all_the_same() -> None:
+    world = RayWorld()
+    world.add_priority("high", 10)
+    world.add_queue(cpu=5, preemption={"withinClusterQueue": "LowerPriority"})
+    async with runtime(world):
+        world.add_ray(one=2, other=1)
+        await asyncio.sleep(10)
+        for group, count in (("head", 1), ("one", 2), ("other", 1)):
+            world.make_pods(group, count)
+        await asyncio.sleep(10)
+        world.scale(one=1, other=2)
+        world.make_pods("other", 1)
+        await asyncio.sleep(10)
+        assert (world.running("ray"), world.used()) == (5, 5)
+        world.add_job("better", pods=1, priority="high")
+        await asyncio.sleep(10)
+        assert world.is_suspended()
+
+
 @pytest.mark.accept("E2", part="worker groups that are added later")
 @simulated
 async def test_a_worker_group_that_is_added_later_comes_by_slices_with_a_flavor_of_its_own() -> None:

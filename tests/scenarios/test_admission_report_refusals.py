@@ -63,12 +63,15 @@ def test_a_report_that_is_refused_for_ever_is_sent_less_and_less_often(call: str
     async def play() -> None:
         world = World()
         world.add_queue("team", cpu=1)
-        async with runtime(world, wrap=wrap):
+        async with runtime(world, wrap=wrap) as replica:
             for number in range(3):
                 world.add_job(f"job-{number}")
             for _ in range(20):  # something changes all the time
                 await asyncio.sleep(30)
                 world.patch(CLUSTER_QUEUES, "team", {"metadata": {"labels": {"at": f"t{_}"}}})
+            cycles = re.search(rb"sluice_admission_cycle_seconds_count (\d+)", replica.metrics.render())
+            assert cycles is not None
+            assert int(cycles[1]) < 300  # nobody looks again before it is time to
 
     play()
     [found] = refusing

@@ -95,6 +95,21 @@ async def test_who_waits_is_told_what_is_missing_and_where_it_stands() -> None:
     assert [status(world, name).get("position") for name in ("first", "second", "third")] == [None, 1, 2]
 
 
+@pytest.mark.accept("E17", part="position and reason")
+@simulated
+async def test_who_waits_is_told_anew_when_others_give_some_quota_back() -> None:
+    world = World()
+    world.add_queue("team", cpu=4)
+    async with runtime(world):
+        world.add_job("first", pods=4, completions=None)
+        await asyncio.sleep(SOON)
+        world.add_job("second", pods=3)
+        await asyncio.sleep(3 * SOON)
+        world.resize("first", 2)
+        await asyncio.sleep(SOON)
+    assert why(world, "second") == ("NoRoom", "needs 3 cpu of flavor standard, 2 are free: 1 missing")
+
+
 @simulated
 async def test_the_position_goes_when_quota_is_granted() -> None:
     world = World()
