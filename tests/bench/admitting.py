@@ -77,7 +77,7 @@ class Jobs:
     """How long each runs; one that is not named runs on."""
     made_at: dict[str, float] = field(default_factory=dict)
     resumed_at: dict[str, float] = field(default_factory=dict)
-    finished: int = 0
+    finished: set[str] = field(default_factory=set)
     suspensions: int = 0
     """How often one was suspended that had run."""
     _ends: list[tuple[float, str]] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Jobs:
         if "spec" not in job:  # the watch tells of an error
             return
         name, is_suspended = job["metadata"]["name"], job["spec"].get("suspend", False)
-        if job.get("status", {}).get("phase"):
+        if name in self.finished or job.get("status", {}).get("phase"):
             return
         if is_suspended and name in self._running:
             del self._running[name]
@@ -133,7 +133,7 @@ class Jobs:
         body = msgspec.json.encode({"status": {"phase": "Succeeded"}})
         request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH)
         port.required(await self.api.send(request))
-        self.finished += 1
+        self.finished.add(name)
 
 
 async def _burst(plane: Plane, process: subprocess.Popen[bytes], count: int) -> None:
@@ -191,7 +191,7 @@ async def _baseline(plane: Plane, process: subprocess.Popen[bytes], scale: float
         async with asyncio.TaskGroup() as group:
             for name, stream in itertools.product(queues, STREAMS):
                 group.create_task(_stream(api, jobs, name, stream, max(1, int(stream.count * scale))))
-            await _until(lambda: _is(jobs.finished == total))
+            await _until(lambda: _is(len(jobs.finished) == total))
         seconds = time.monotonic() - started
         waits: defaultdict[str, list[float]] = defaultdict(list)
         for name, at in jobs.resumed_at.items():
