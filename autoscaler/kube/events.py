@@ -1,6 +1,7 @@
 """Events on objects, as `kubectl describe` shows them: what we did and why, repeated ones counted instead of repeated.
 
-Telling must never hold up doing: events wait here, bounded, and are sent in the background. Each object has a budget of
+Telling must never hold up doing: events wait here, bounded, and are sent in the background, one after another with a
+rest between them, so that thousands of them leave the API server to others. Each object has a budget of
 different events; repeating one is free. A part of the budget is kept for changes of state, which are told once and
 would otherwise be lost behind chatter. What the API server does not take is sent again, less and less often, and only
 what it took counts as told.
@@ -35,6 +36,9 @@ REPEAT_SECONDS: Final = 10.0
 KEPT_SECONDS: Final = 600.0
 """What could not be told for so long is no news any more."""
 MESSAGE_MAX: Final = 1024
+REST: Final = 3.0
+"""After each event the next waits so many times as long as that took: a busy API server has better things to do."""
+REST_MAX_SECONDS: Final = 1.0
 Ended = Callable[[bool], None]
 """Called once with whether the API server has taken an event."""
 _REFUSED: Final = backoff.Backoff(first_seconds=5.0, longest_seconds=300.0)
@@ -149,7 +153,7 @@ class Recorder:
             self._added.clear()
             for name in self._due():
                 if name in self._due(name):  # unless another about the same object was refused just now
-                    await self._send(name)
+                    await self._send_and_rest(name)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._pause()):
                     await self._added.wait()
@@ -175,6 +179,11 @@ class Recorder:
             return 0.0
         due_at = clock.earliest(map(self._due_at, self._waiting))
         return None if due_at is None else max(0.0, due_at - self._time.monotonic())
+
+    async def _send_and_rest(self, name: str) -> None:
+        began = self._time.monotonic()
+        await self._send(name)
+        await asyncio.sleep(min(REST_MAX_SECONDS, REST * (self._time.monotonic() - began)))
 
     async def _send(self, name: str) -> None:
         """Send one event; one that is not taken waits on, and all others about the same object with it."""

@@ -111,6 +111,23 @@ async def test_repeats_cost_nothing_and_a_change_of_state_is_told_after_any_chat
 
 
 @simulated
+async def test_events_take_a_quarter_of_the_time_of_a_slow_server_and_never_rest_long() -> None:
+    cluster = SimulatedCluster(virtual_time.clock())
+    made, calls = recorder(cluster), Counting(cluster)
+    task = asyncio.create_task(made.run())
+    for seconds, want in ((0.1, 25), (10.0, 1)):
+        cluster.faults.clear()
+        cluster.faults.add(faults.Delay(seconds=seconds), times=None)
+        before = calls.sent
+        for number in range(30):
+            about = events.Regarding(resource=kinds.CONFIG_MAPS, key=POOL.key, uid=f"u-{seconds}-{number}")
+            made.record(event(regarding=about))
+        await asyncio.sleep(10.0)
+        assert calls.sent - before == pytest.approx(want, abs=1)
+    task.cancel()
+
+
+@simulated
 async def test_repeats_are_written_now_and_then_with_all_of_their_number() -> None:
     cluster = SimulatedCluster(virtual_time.clock())
     made = recorder(cluster)
