@@ -77,7 +77,7 @@ def finished(state: JobState, now: float) -> tuple[Write, ...]:
     if _has_slices(state) or state.is_running(now):
         return planned
     status = _nothing_granted(workload, now, reason="Finished", message="the job has finished", more=(done,))
-    return (writes.patch_status(On.WORKLOAD, Step.RELEASE, workload, status, "the job has finished"),)
+    return (writes.patch_status(On.WORKLOAD, Step.FINISH, workload, status, "the job has finished"),)
 
 
 def departing(state: JobState, now: float) -> tuple[Write, ...]:

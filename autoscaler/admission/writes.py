@@ -42,6 +42,7 @@ class Step(StrEnum):
     EVICT = "evict"
     FENCE = "fence"
     RELEASE = "release"
+    FINISH = "finish"
     HOLD = "hold"
     TELL = "tell"
 
