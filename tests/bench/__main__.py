@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.bench import (
     admitting,
+    capacity_cycles,
     machine_groups,
     planning,
     previewing,
@@ -20,10 +21,17 @@ from tests.bench import (
     working,
 )
 
+
+def _cycles(scale: float) -> None:
+    """What one cycle of admission and of capacity costs, beside much that does not change."""
+    quota_cycles.cycles(scale)
+    capacity_cycles.cycles(scale)
+
+
 ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "baseline": admitting.baseline,
     "burst": admitting.burst,
-    "cycles": quota_cycles.cycles,
+    "cycles": _cycles,
     "day": simulating.day,
     "events": watching.events,
     "informer": watching.informer,
