@@ -7,7 +7,7 @@ the next one lets the pod onto it.
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +15,7 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api import keys
-from autoscaler.capacity import ephemeral, lives, supply
+from autoscaler.capacity import ephemeral, lives, pod_index, supply
 from autoscaler.capacity.ephemeral import Standing
 from autoscaler.capacity.experience import Landed
 from autoscaler.capacity.snapshot import Snapshot
@@ -55,17 +55,17 @@ class Claims:
         spent = [each.node for each in self._stands() if each.standing is Standing.SPENT]
         return frozenset(lives.instance_id(node.provider_id) for node in spent)
 
-    def pods(self) -> Mapping[objects.Key, objects.Pod]:
+    def pods(self, index: pod_index.PodIndex) -> tuple[pod_index.Pods, pod_index.IndexedPods]:
         """Return all pods; one that has an instance and cannot go there yet counts as nominated to it.
 
         Or another instance would be started for it.
         """
         promised = [each for each in ephemeral.promised(self._stands()) if supply.is_usable(each.node)]
-        there = self._pods.snapshot()
+        there, indexed = self._pods.snapshot(), index.snapshot()
         if not promised:
-            return there
+            return there, indexed
         nominated = [msgspec.structs.replace(each.pod, nominated_node=each.node.meta.key.name) for each in promised]
-        return {**there, **{pod.meta.key: pod for pod in nominated}}
+        return {**there, **{pod.meta.key: pod for pod in nominated}}, indexed.nominated(nominated)
 
     # What is done
 

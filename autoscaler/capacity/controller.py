@@ -33,8 +33,10 @@ from autoscaler.capacity import (
     interruptions,
     learning,
     model,
+    node_index,
     offers,
     opening,
+    pod_index,
     publisher,
     publishing,
     renewer,
@@ -78,6 +80,8 @@ class Controller:
         self._prices = prices or Prices()
         self._pods: store.Table[objects.Pod] = context.watch(kinds.PODS, objects.pod)
         self._nodes: store.Table[objects.Node] = context.watch(kinds.NODES, objects.node)
+        self._pod_index = pod_index.PodIndex(self._pods)
+        self._node_index = node_index.NodeIndex(self._nodes)
         self._namespaces: store.Table[objects.Simple] = context.watch(kinds.NAMESPACES, objects.simple)
         self._pools = context.watch(POOLS, objects.custom(resources.InstancePool))
         self._scopes = context.watch(SCOPES, objects.custom(resources.Scope))
@@ -161,21 +165,22 @@ class Controller:
         return clock.earliest(wakes)
 
     def _snapshot(self) -> Snapshot:
-        nodes = self._nodes.snapshot()
+        pods, indexed = self._claims.pods(self._pod_index)
+        pools = {each.meta.key.name: each.resource.spec for each in self._pools}
+        now = self._context.clock.now()
         while self._launched and self._launched[0] < self._context.clock.monotonic() - LAUNCH_WINDOW_SECONDS:
             self._launched.popleft()
         return Snapshot(
-            now=self._context.clock.now(),
-            pods=self._claims.pods(),
-            nodes=nodes,
-            by_provider=supply.by_provider(nodes.values()),
+            now=now,
+            pods=pods,
+            indexed=indexed,
+            nodes=self._nodes.snapshot(),
+            by_provider=self._node_index.by_provider(),
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
-            pools={each.meta.key.name: each.resource.spec for each in self._pools},
+            pools=pools,
             scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
             machines=_in_order(self._machines),
-            groups=self._clouds.groups(
-                {each.meta.key.name: each.resource.spec.provider_account for each in self._pools}
-            ),
+            groups=self._clouds.groups({name: spec.provider_account for name, spec in pools.items()}),
             types=self._clouds.types(),
             claim_zones=volumes.zones_of_claims(self._volume_claims, self._volumes.snapshot()),
             daemons=tuple(each.shape for each in self._daemons),
@@ -203,7 +208,7 @@ class Controller:
         """Count the pods that wait, by scope, without a plan."""
         snapshot = self._snapshot()
         counted: Counter[str] = Counter()
-        for like, pods in demand.waiting(snapshot.pods.values()).items():
+        for like, pods in demand.waiting(snapshot.indexed).items():
             counted[demand.scope_of(snapshot, like.namespace)] += len(pods)
         return counted
 

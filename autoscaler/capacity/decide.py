@@ -63,16 +63,16 @@ class Plan:
 
 def decide(snapshot: Snapshot, policy: Policy) -> Plan:
     """Plan launches for all pods that wait."""
-    found = demand.waiting(snapshot.pods.values())
+    found = demand.waiting(snapshot.indexed)
     together = parties.gather(snapshot)
-    gated = demand.alike(machine_demand.waiting(snapshot), demand.labels_read(snapshot.pods.values()))
+    gated = demand.alike(machine_demand.waiting(snapshot), demand.labels_read(snapshot.indexed))
     if not found and not together and not gated:
         return Plan()
     demands, silent = demand.demands(snapshot, found), demand.demands(snapshot, gated)
     situation = Situation(
         demands=(*demands.values(), *silent.values()),
         groups=offers.groups(snapshot),
-        rooms=supply.rooms(snapshot, with_residents=demand.looks_at_others(snapshot.pods.values())),
+        rooms=supply.rooms(snapshot, with_residents=demand.looks_at_others(snapshot.indexed)),
         asked=supply.asked(snapshot),
         limits=offers.limits(snapshot),
         namespaces=snapshot.namespaces,

@@ -9,6 +9,7 @@ from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity import placement, volumes, work
 from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.model import Demand
+from autoscaler.capacity.pod_index import IndexedPods
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
 
@@ -20,15 +21,14 @@ _AFTER_QUOTA: Final = frozenset({keys.PLACEMENT_GATE, keys.MACHINE_GATE})
 """Gates that are opened in this order, when no other is left."""
 
 
-def waiting(pods: Iterable[objects.Pod]) -> dict[Waiting, list[objects.Pod]]:
+def waiting(pods: IndexedPods) -> dict[Waiting, list[objects.Pod]]:
     """Return the pods that no node has room for, by what they are alike in."""
-    everybody = list(pods)
-    return alike([pod for pod in everybody if is_demand(pod)], labels_read(everybody))
+    return alike([pod for pod in pods.unbound.values() if is_demand(pod)], labels_read(pods))
 
 
-def labels_read(pods: Iterable[objects.Pod]) -> frozenset[str]:
+def labels_read(pods: IndexedPods) -> frozenset[str]:
     """Return the labels that any pod's rule about others looks at."""
-    return placement.label_keys({pod.shape for pod in pods if pod.shape.affinity is not None or pod.shape.spread})
+    return placement.label_keys({pod.shape for pod in pods.with_rules.values()})
 
 
 def alike(pods: Iterable[objects.Pod], keys_read: frozenset[str]) -> dict[Waiting, list[objects.Pod]]:
@@ -40,11 +40,11 @@ def alike(pods: Iterable[objects.Pod], keys_read: frozenset[str]) -> dict[Waitin
     return found
 
 
-def looks_at_others(pods: Iterable[objects.Pod]) -> bool:
+def looks_at_others(pods: IndexedPods) -> bool:
     """Tell whether any pod has a rule about others, so that it matters who is where."""
     return any(
         _has_rule(pod.shape)
-        for pod in pods
+        for pod in pods.with_rules.values()
         if pod.node_name or pod.unschedulable_since is not None or keys.PLACEMENT_GATE in pod.gates
     )
 

@@ -12,7 +12,7 @@ import structlog
 
 from autoscaler import backoff, control
 from autoscaler.api import keys
-from autoscaler.capacity import marks, supply, work
+from autoscaler.capacity import marks, pod_index, work
 from autoscaler.capacity.drains import Drain
 from autoscaler.kube import kinds, objects, port, store, taints, writer
 
@@ -34,15 +34,15 @@ class Drainer:
     ) -> None:
         self._context = context
         self._nodes = nodes
-        self._pods = pods
+        self._on_node = pods.index(pod_index.node_names)
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
         self._resting = backoff.Retries(context.clock, BACKOFF)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def drain(self, drains: Collection[Drain]) -> float | None:
         """Mark nodes and ask their pods to leave; return when to ask those again that could not."""
-        by_node = supply.pods_by_node(self._pods) if drains else {}
-        emptied = await asyncio.gather(*(self._empty(drain, by_node.get(drain.node.name, ())) for drain in drains))
+        pods = [tuple(self._on_node.get(drain.node.name).values()) for drain in drains]
+        emptied = await asyncio.gather(*map(self._empty, drains, pods))
         return None if all(emptied) else self._context.clock.now() + AGAIN_SECONDS
 
     async def _empty(self, drain: Drain, pods: Iterable[objects.Pod]) -> bool:

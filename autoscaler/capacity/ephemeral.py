@@ -134,7 +134,7 @@ def claim(snapshot: Snapshot, landed: Landed) -> tuple[Claim, ...]:
     free = {each.node.meta.key.name: each.node for each in seen if each.standing is Standing.FREE}
     if not free:
         return ()
-    waiting = demand.waiting(snapshot.pods.values())
+    waiting = demand.waiting(snapshot.indexed)
     found = []
     for like, rooms in landed.items():
         if _goes_anywhere(like.shape):

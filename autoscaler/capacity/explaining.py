@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool, NodeGroup
 from autoscaler.api.resources.scopes import Scope
-from autoscaler.capacity import budgets, demand, ephemeral, experience, placement, publishing, supply, telling
+from autoscaler.capacity import (
+    budgets,
+    demand,
+    ephemeral,
+    experience,
+    placement,
+    pod_index,
+    publishing,
+    supply,
+    telling,
+)
 from autoscaler.capacity.model import Demand, Group, Limit, Rejection, Room, Situation, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
@@ -125,6 +135,7 @@ def _snapshot(evidence: Evidence) -> Snapshot:
     return Snapshot(
         now=evidence.now,
         pods=evidence.pods,
+        indexed=pod_index.indexed(evidence.pods.values()),
         nodes=evidence.nodes,
         namespaces=evidence.namespaces,
         pools={pool.metadata.name: pool.spec for pool in evidence.pools},

@@ -6,7 +6,7 @@ for the work that still needs it; after that it is asked, but not waited for wit
 own pods, nor for what Kubernetes itself runs: they are needed until the end.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -94,13 +94,12 @@ def emptied(snapshot: Snapshot) -> tuple[Emptied, ...]:
     A node that was emptied stays so when its pool is gone: its instance will be, too. Where the runtime itself runs,
     nodes go on taking pods when the whole stack leaves: it could not come back from a crash otherwise.
     """
-    by_node = supply.pods_by_node(snapshot.pods.values()) if snapshot.leaving else {}
     found = []
     for nodes in _nodes(snapshot).values():
-        if snapshot.dissolving and any(_is_own(pod, snapshot) for node in nodes for pod in _on(by_node, node)):
+        if snapshot.dissolving and any(_is_own(pod, snapshot) for node in nodes for pod in _on(snapshot, node)):
             continue
         for node in nodes:
-            asked = frozenset(pod.meta.uid for pod in _on(by_node, node) if _is_asked(pod, snapshot))
+            asked = frozenset(pod.meta.uid for pod in _on(snapshot, node) if _is_asked(pod, snapshot))
             found.append(Emptied(node=node.meta.key, asked=asked))
     return (*found, *(Emptied(node=node.meta.key) for node in _abandoned(snapshot)))
 
@@ -115,9 +114,8 @@ def services(snapshot: Snapshot) -> frozenset[objects.Key]:
 
 def remainder(snapshot: Snapshot, pool: str) -> Remainder:
     """Return what is still waited for before a pool may go."""
-    by_node = supply.pods_by_node(snapshot.pods.values())
     nodes = _nodes(snapshot)[pool]
-    pods = [pod for node in nodes for pod in _on(by_node, node) if is_waited_for(pod, snapshot)]
+    pods = [pod for node in nodes for pod in _on(snapshot, node) if is_waited_for(pod, snapshot)]
     starting = _starting(snapshot, pool)
     since = snapshot.leaving[pool]
     overdue_at = since + snapshot.pools[pool].drain_seconds
@@ -175,9 +173,9 @@ def _starting(snapshot: Snapshot, pool: str) -> list[float]:
     return [at for at in ends if at > snapshot.now]
 
 
-def _on(by_node: Mapping[str, list[objects.Pod]], node: objects.Node) -> list[objects.Pod]:
+def _on(snapshot: Snapshot, node: objects.Node) -> list[objects.Pod]:
     name = node.meta.key.name
-    return [pod for pod in by_node.get(name, ()) if pod.node_name == name]
+    return [pod for pod in supply.pods_on(snapshot, name) if pod.node_name == name]
 
 
 def _is_asked(pod: objects.Pod, snapshot: Snapshot) -> bool:

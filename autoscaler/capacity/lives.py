@@ -154,16 +154,12 @@ class _Books:
             one.provider_id: _Listed(one, group) for group in sight.snapshot.groups for one in group.instances
         }
         self.questions: set[Question] = set()
-        self._pods: dict[str, list[objects.Pod]] = defaultdict(list)
-        for pod in sight.snapshot.pods.values():
-            if pod.node_name or pod.nominated_node:
-                self._pods[pod.node_name or pod.nominated_node].append(pod)
 
     def body(self, provider_id: str, node_name: str | None) -> life.Body:
         """Return what is seen of an instance; its pods also where its node is gone."""
         snapshot = self.sight.snapshot
         node = snapshot.by_provider.get(provider_id)
-        pods = self._pods.get(node.meta.key.name if node is not None else node_name or "", ())
+        pods = snapshot.indexed.by_node.get(node.meta.key.name if node is not None else node_name or "", ())
         namespaces = {pod.meta.key.namespace for pod in pods}
         scopes = {name: demand.scope_of(snapshot, name) for name in namespaces}
         listed = self.listed.get(provider_id)
@@ -171,7 +167,7 @@ class _Books:
             provider_id=provider_id,
             is_leaving=listed is not None and listed.is_leaving,
             node=node,
-            pods=tuple(sorted(pods, key=lambda pod: pod.meta.key)),
+            pods=pods,
             scopes={name: scope for name, scope in scopes.items() if scope},
         )
 

@@ -34,7 +34,7 @@ class Party:
 def gather(snapshot: Snapshot) -> tuple[Party, ...]:
     """Return the pods that wait for a zone by their owner; the more important and the older first."""
     members: dict[str, list[objects.Pod]] = defaultdict(list)
-    for pod in snapshot.pods.values():
+    for pod in snapshot.indexed.unbound.values():
         if pod.gates and demand.waits_for_zone(pod):
             members[_owner(pod)].append(pod)
     there, ended = _homes(snapshot, members)

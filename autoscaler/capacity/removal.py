@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.capacity import accounting, budgets, machine_demand, offers, supply, wishes, work
+from autoscaler.capacity import accounting, budgets, machine_demand, offers, supply, wishes
 from autoscaler.capacity.marks import Idle
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -47,8 +47,11 @@ class Choice:
 
 def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
     """Return since when each idle node of a group has been so, given what was known a moment ago."""
-    working = {pod.node_name or pod.nominated_node for pod in snapshot.pods.values() if work.is_work(pod)}
-    busy = {node.provider_id for node in snapshot.nodes.values() if node.meta.key.name in working}
+    busy = {
+        node.provider_id
+        for name in snapshot.indexed.working
+        if (node := snapshot.nodes.get(objects.Key("", name))) is not None
+    }
     written = {
         each.status.provider_id: each.status.idle_since.timestamp()
         for each in snapshot.instances

@@ -125,7 +125,8 @@ class _Sight:
 
     def __init__(self, snapshot: Snapshot, plan: Plan, memory: Memory) -> None:
         self.snapshot, self.plan = snapshot, plan
-        self.pods = supply.pods_by_node(pod for pod in snapshot.pods.values() if work.is_work(pod))
+        by_node = snapshot.indexed.by_node
+        self.pods = {name: list(filter(work.is_work, by_node[name])) for name in snapshot.indexed.working}
         self.usable = {room.name for room in supply.rooms(snapshot, with_residents=False) if room.free}
         late = [name for name, at in memory.begun.items() if at + self.patience(name) <= snapshot.now]
         tired = {name: snapshot.now + REST_SECONDS for name in late if name in self.pods}

@@ -10,6 +10,7 @@ from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity.accounting import Durations, ScopePool
 from autoscaler.capacity.experience import Experience, Waiting
+from autoscaler.capacity.pod_index import IndexedPods
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -44,6 +45,8 @@ class Snapshot:
 
     now: float
     pods: Mapping[objects.Key, objects.Pod] = field(default_factory=dict)
+    indexed: IndexedPods = field(default_factory=IndexedPods)
+    """The same pods, by where they are."""
     nodes: Mapping[objects.Key, objects.Node] = field(default_factory=dict)
     by_provider: Mapping[str, objects.Node] = field(default_factory=dict)
     """The same nodes, by the instance that each is on."""

@@ -6,7 +6,6 @@ room for one, and where it is kept for somebody, for that pod only.
 """
 
 import functools
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -38,12 +37,11 @@ def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...
 
     Who is there matters only where rules between pods do, and takes a while to tell.
     """
-    by_node = pods_by_node(snapshot.pods.values())
     useless = {node.meta.key for group in snapshot.groups for node in _unfinished(snapshot, group)}
     useless |= {node.meta.key for node in _ending(snapshot)}
     found = []
     for node in snapshot.nodes.values():
-        pods = by_node.get(node.meta.key.name, ())
+        pods = pods_on(snapshot, node.meta.key.name)
         usable = is_usable(node) and node.meta.key not in useless
         name, labels = node.meta.key.name, node.meta.labels
         coming = machine_nodes.predicted(snapshot.machines, labels, node.allocatable, name=name)
@@ -88,12 +86,6 @@ def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.No
     return {one.provider_id: known[one.provider_id] for one in staying if one.provider_id in known}
 
 
-def by_provider(nodes: Iterable[objects.Node]) -> dict[str, objects.Node]:
-    """Return nodes by the instance that each is on; of several that name it, one that is ready, the newest."""
-    ranked = sorted(nodes, key=lambda node: (node.ready, node.meta.created_at, node.meta.key))
-    return {node.provider_id: node for node in ranked if node.provider_id}
-
-
 @functools.lru_cache(maxsize=2)
 def were_ready(snapshot: Snapshot) -> frozenset[str]:
     """Return the provider ids of instances whose nodes were ready once: their records say so."""
@@ -115,14 +107,9 @@ def _ending(snapshot: Snapshot) -> Iterable[objects.Node]:
             yield node
 
 
-def pods_by_node(pods: Iterable[objects.Pod]) -> dict[str, list[objects.Pod]]:
-    """Return the pods that hold room, by the node they are bound or nominated to."""
-    found: dict[str, list[objects.Pod]] = defaultdict(list)
-    for pod in pods:
-        name = pod.node_name or pod.nominated_node
-        if name and not pod.is_terminal:
-            found[name].append(pod)
-    return found
+def pods_on(snapshot: Snapshot, node: str) -> list[objects.Pod]:
+    """Return the pods that hold room on a node: those that are bound or nominated to it."""
+    return [pod for pod in snapshot.indexed.by_node.get(node, ()) if not pod.is_terminal]
 
 
 def _unfinished(snapshot: Snapshot, group: cloud.NodeGroup) -> list[objects.Node]:

@@ -19,7 +19,7 @@ def unwanted(snapshot: Snapshot, nodes: Collection[objects.Key]) -> frozenset[ob
     """Return those of these nodes that have tags no waiting pod asks for, or another architecture than is asked for."""
     if not nodes:
         return frozenset()
-    asking = {pod.shape for pod in snapshot.pods.values() if demand.is_demand(pod)}
+    asking = {pod.shape for pod in snapshot.indexed.unbound.values() if demand.is_demand(pod)}
     wishes = {wish for shape in asking for wish in _wishes(shape)}
     labels = {key: snapshot.nodes[key].meta.labels for key in nodes if key in snapshot.nodes}
     return frozenset(key for key, own in labels.items() if not _is_wanted(own, wishes))

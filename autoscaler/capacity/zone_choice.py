@@ -88,7 +88,7 @@ class _Chooser:
         self._groups = {group.key: group for group in situation.groups}
         self._limits = situation.limits
         self._zones = _zones(situation)
-        self._labels = demand.labels_read(snapshot.pods.values())
+        self._labels = demand.labels_read(snapshot.indexed)
 
     def choose(self, party: Party) -> Chosen | Refused:
         """Choose the zone that takes a party best, or tell why none does."""

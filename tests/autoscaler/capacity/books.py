@@ -11,7 +11,7 @@ from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.instances import Instance, InstanceStatus
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import lives
+from autoscaler.capacity import lives, pod_index
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -247,10 +247,11 @@ def sight(
     **more: Any,
 ) -> lives.Sight:
     """Show a world in which namespaces `team` and `lab` are the scopes of the same name."""
-    listed = list(nodes)
+    listed, there = list(nodes), {each.meta.key: each for each in pods}
     snapshot = Snapshot(
         now=now,
-        pods={each.meta.key: each for each in pods},
+        pods=there,
+        indexed=pod_index.indexed(there.values()),
         nodes={each.meta.key: each for each in listed},
         by_provider={each.provider_id: each for each in listed},
         namespaces={name: {keys.SCOPE: name} for name in ("team", "lab")},

@@ -8,6 +8,7 @@ import msgspec
 from autoscaler.api import keys
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.capacity import pod_index
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
@@ -114,14 +115,15 @@ def pool(**spec: Any) -> InstancePoolSpec:
 
 def snapshot(*, pods: Iterable[objects.Pod] = (), nodes: Iterable[objects.Node] = (), **more: Any) -> Snapshot:
     """What is known, at midnight of the first day of 2026."""
-    there = {each.meta.key: each for each in nodes}
+    there, everybody = {each.meta.key: each for each in nodes}, {each.meta.key: each for each in pods}
     plain: dict[str, Any] = {
         "now": NOW,
         "pools": {"workers": pool()},
         "types": catalogue.bundled(),
     }
     return Snapshot(
-        pods={each.meta.key: each for each in pods},
+        pods=everybody,
+        indexed=pod_index.indexed(everybody.values()),
         nodes=there,
         by_provider={each.provider_id: each for each in there.values()},
         **{**plain, **more},

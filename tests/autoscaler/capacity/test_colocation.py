@@ -207,7 +207,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 def where(snapshot: Snapshot) -> tuple[Where, Where]:
     """Return where each owner's gated pods are placed, and where those are that may go."""
-    found = demand.waiting(snapshot.pods.values())
+    found = demand.waiting(snapshot.indexed)
     demands = demand.demands(snapshot, found)
     situation = Situation(
         demands=tuple(demands.values()),

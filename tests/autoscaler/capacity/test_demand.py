@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import demand
+from autoscaler.capacity import demand, experience, pod_index
+from autoscaler.kube import objects
 from tests.autoscaler.capacity import seen
 
 
@@ -33,8 +34,12 @@ def test_what_an_instance_would_not_help_is_no_demand(what: dict[str, Any]) -> N
     assert not demand.is_demand(seen.pod(**what))
 
 
+def waiting(pods: list[objects.Pod]) -> dict[experience.Waiting, list[objects.Pod]]:
+    return demand.waiting(pod_index.indexed(pods))
+
+
 def test_pods_that_are_alike_are_one_demand() -> None:
-    found = demand.waiting([seen.pod("a"), seen.pod("b"), seen.pod("c", cpu="2")])
+    found = waiting([seen.pod("a"), seen.pod("b"), seen.pod("c", cpu="2")])
     assert sorted(len(pods) for pods in found.values()) == [1, 2]
 
 
@@ -74,5 +79,5 @@ def test_pods_are_told_apart_by_labels_that_somebodys_rule_looks_at() -> None:
         seen.pod("b", metadata={"labels": {"app": "b", "x": "2"}}),
         seen.pod("c", metadata={"labels": {"app": "b", "x": "3"}}),
     ]
-    assert len(demand.waiting(plain)) == 1
-    assert len(demand.waiting([*plain, seen.pod("there", node="n", affinity=affinity)])) == 2
+    assert len(waiting(plain)) == 1
+    assert len(waiting([*plain, seen.pod("there", node="n", affinity=affinity)])) == 2

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.api.resources.types import Taint, TaintEffect
-from autoscaler.capacity import decide, demand, ephemeral, experience, model, supply, templates
+from autoscaler.capacity import decide, demand, ephemeral, experience, model, pod_index, supply, templates
 from autoscaler.capacity.ephemeral import Standing
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -73,7 +73,7 @@ def test_an_instance_that_was_taken_names_the_oldest_who_is_there() -> None:
 
 
 def landed(pods: list[objects.Pod], *rooms: str) -> experience.Landed:
-    return {like: frozenset(rooms) for like in demand.waiting(pods)}
+    return {like: frozenset(rooms) for like in demand.waiting(pod_index.indexed(pods))}
 
 
 def claimed(pods: list[objects.Pod], nodes: list[objects.Node], *rooms: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api import keys
-from autoscaler.capacity import marks, renewing
+from autoscaler.capacity import marks, pod_index, renewing
 from autoscaler.capacity.decide import Launch, Plan
 from autoscaler.capacity.renewing import Choice, Memory
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
@@ -50,12 +50,14 @@ def world(  # noqa: PLR0913  # a test sets what matters
 
 def both(one: Snapshot, other: Snapshot) -> Snapshot:
     """Put two groups of one pool together."""
+    pods = {**one.pods, **other.pods}
     return dataclasses.replace(
         one,
         groups=one.groups + other.groups,
         nodes={**one.nodes, **other.nodes},
         by_provider={**one.by_provider, **other.by_provider},
-        pods={**one.pods, **other.pods},
+        pods=pods,
+        indexed=pod_index.indexed(pods.values()),
         outdated=one.outdated | other.outdated,
     )
 

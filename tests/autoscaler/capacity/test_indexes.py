@@ -1,0 +1,68 @@
+"""Whatever comes, changes and goes: the indexes of pods and nodes say what everything there says afresh."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.capacity import node_index, pod_index
+from autoscaler.kube import objects, store
+from tests.autoscaler.capacity import seen
+
+SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+POD = st.fixed_dictionaries(
+    {
+        "node": st.sampled_from(["", "n1", "n2"]),
+        "owner": st.sampled_from(["", "Job", "DaemonSet"]),
+        "status": st.sampled_from([{}, {"phase": "Succeeded"}, {"nominatedNodeName": "n1"}]),
+    },
+    optional={"topologySpreadConstraints": st.just(SPREAD)},
+)
+NODE = st.fixed_dictionaries(
+    {"providerID": st.sampled_from(["", "aws:///a/i-1", "aws:///a/i-2"]), "ready": st.booleans()}
+)
+NAMES = st.sampled_from("abcd")
+
+
+def versioned(one: Any, version: int) -> Any:
+    return msgspec.structs.replace(one, meta=msgspec.structs.replace(one.meta, resource_version=version))
+
+
+@given(st.lists(st.tuples(NAMES, st.none() | POD), max_size=30))
+def test_pods_are_indexed_as_they_are(history: list[tuple[str, dict[str, Any] | None]]) -> None:
+    table: store.Table[objects.Pod] = store.Table()
+    index = pod_index.PodIndex(table)
+    for version, (name, what) in enumerate(history, start=1):
+        before = index.snapshot()
+        copy = pod_index.indexed(table)
+        made = versioned(seen.pod(name, **(what or {})), version)
+        table.seen(made) if what is not None else table.gone(made.meta)
+        assert before == copy  # what was handed out does not change
+        assert index.snapshot() == pod_index.indexed(table)
+        assert list(index.snapshot().unbound) == [pod.meta.key for pod in table if not pod.node_name]
+    assert pod_index.PodIndex(table).snapshot() == index.snapshot()
+
+
+@given(st.lists(st.tuples(NAMES, POD), unique_by=lambda each: each[0]), st.sets(NAMES))
+def test_pods_that_are_promised_a_node_count_as_nominated_to_it(
+    there: list[tuple[str, dict[str, Any]]], promised: set[str]
+) -> None:
+    pods = {name: seen.pod(name, **what) for name, what in there}
+    free = [pods[name] for name in sorted(promised & pods.keys()) if not pods[name].node_name]
+    nominated = [msgspec.structs.replace(pod, nominated_node="n2") for pod in free]
+    want = pod_index.indexed({**pods, **{pod.meta.key.name: pod for pod in nominated}}.values())
+    assert pod_index.indexed(pods.values()).nominated(nominated) == want
+
+
+@given(st.lists(st.tuples(NAMES, st.none() | NODE), max_size=30))
+def test_nodes_are_indexed_by_instance_as_they_are(history: list[tuple[str, dict[str, Any] | None]]) -> None:
+    table: store.Table[objects.Node] = store.Table()
+    index = node_index.NodeIndex(table)
+    for version, (name, what) in enumerate(history, start=1):
+        before = index.by_provider()
+        copy = node_index.by_provider(table)
+        made = versioned(seen.node(name, **(what or {})), version)
+        table.seen(made) if what is not None else table.gone(made.meta)
+        assert before == copy
+        assert index.by_provider() == node_index.by_provider(table)
