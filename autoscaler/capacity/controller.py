@@ -90,7 +90,7 @@ class Controller:
         self._volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
         self._volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
         self._clouds = clouds.Clouds(context, open_cloud)
-        self._books = bookkeeping.Bookkeeper(context, self._clouds)
+        self._books = bookkeeping.Bookkeeper(context, self._clouds, pods=self._pods, nodes=self._nodes)
         self._news = interruptions.News(context, self._clouds, open_news) if open_news is not None else None
         self._resting = backoff.Retries(context.clock, draining.BACKOFF)
         self._departures = departures.Departures(
