@@ -5,14 +5,17 @@ made from. A write that fails is made anew in the next cycle, from what the obje
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 import structlog
 
 from autoscaler import control
 from autoscaler.api import resources
-from autoscaler.capacity import accounting, clouds, life, lives, record_changes
+from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.capacity import accounting, clouds, life, lives, month_sums, record_changes
 from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud.prices import Prices
 from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
@@ -37,6 +40,7 @@ class Bookkeeper:
         self._clouds = known
         self._table: store.Table[Record] = context.watch(INSTANCES, objects.custom(resources.Instance))
         self._target = writer.Target(resource=INSTANCES, decode=objects.custom(resources.Instance), table=self._table)
+        self._sums = month_sums.MonthSums(self._table)
         self._changes = record_changes.RecordChanges(self._table, pods=pods, nodes=nodes)
         self._is_first = True
         self._is_finished = False
@@ -49,6 +53,10 @@ class Bookkeeper:
     def instances(self) -> tuple[resources.Instance, ...]:
         """Return all Instance objects."""
         return tuple(each.resource for each in self._table)
+
+    def used(self, now: float, pools: Mapping[str, InstancePoolSpec], prices: Prices) -> accounting.MonthToDate:
+        """Return what was used this month."""
+        return self._sums.to_date(now, pools, prices)
 
     async def keep(self, snapshot: Snapshot) -> bool:
         """Bring the books up to date with what is seen; False: not all could be written, and it must be done again."""

@@ -119,10 +119,19 @@ def budgets(books: Books, used: accounting.MonthToDate) -> tuple[Budget, ...]:
     for instance in books.instances:
         by_pool[instance.spec.pool].append(instance)
     found = []
-    for name, spec in sorted(books.pools.items()):
-        outlook = _Outlook(books, name, spec, tuple(by_pool[name]))
+    for name in sorted(limited_pools(books.pools, books.scopes)):
+        outlook = _Outlook(books, name, books.pools[name], tuple(by_pool[name]))
         found += [*_of_pool(outlook, used), *_of_scopes(outlook, used)]
     return tuple(found)
+
+
+def limited_pools(pools: Mapping[str, InstancePoolSpec], scopes: Mapping[str, ScopeSpec]) -> frozenset[str]:
+    """Return the pools that have a limit for a month, or of which a scope may use no more than one."""
+    own = {name for name, spec in pools.items() if _is_limited(spec)}
+    entries = [entry for scope in scopes.values() for entry in scope.pools]
+    return frozenset(
+        own | {each.name for each in entries if each.limits.target_max_seconds_per_month is not None} & pools.keys()
+    )
 
 
 def limits(found: Iterable[Budget]) -> tuple[model.Limit, ...]:
@@ -158,6 +167,11 @@ def mean_life_seconds(instances: Iterable[Instance]) -> int | None:
     """Return how long lives that are over took on average, rounded up; None if there is none."""
     lengths = [length for each in instances if (length := life.length_seconds(each.status)) is not None]
     return -(-sum(lengths) // len(lengths)) if lengths else None
+
+
+def _is_limited(spec: InstancePoolSpec) -> bool:
+    limits = spec.limits
+    return limits.target_max_seconds_per_month is not None or limits.target_max_cost_per_month is not None
 
 
 def _amount(kind: Kind, amount: int) -> str:

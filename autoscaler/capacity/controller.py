@@ -190,6 +190,7 @@ class Controller:
             experience=self._experience,
             learned=learning.amounts(self._learned),
             instances=self._books.instances(),
+            used=self._books.used(now, pools, self._prices),
             durations={**publishing.durations_of(each.resource for each in self._scopes), **self._books.durations},
             prices=self._prices,
             outages=self._clouds.outages(),

@@ -26,6 +26,8 @@ def limits(snapshot: Snapshot) -> tuple[Limit, ...]:
 @functools.lru_cache(maxsize=2)
 def monthly(snapshot: Snapshot) -> tuple[budgets.Budget, ...]:
     """Return what the month's budgets say."""
+    if not budgets.limited_pools(snapshot.pools, snapshot.scopes):
+        return ()
     recorded = Counter(each.spec.pool for each in snapshot.instances if each.status.phase in accounting.LIVING)
     unrecorded = {name: max(0, active(snapshot, name) - recorded[name]) for name in snapshot.pools}
     return budgets.budgets(
@@ -45,6 +47,8 @@ def monthly(snapshot: Snapshot) -> tuple[budgets.Budget, ...]:
 @functools.lru_cache(maxsize=2)
 def used(snapshot: Snapshot) -> accounting.MonthToDate:
     """Return what was used of this month."""
+    if snapshot.used is not None:
+        return snapshot.used
     hourly = costs.hourly_micros(snapshot.instances, snapshot.pools, snapshot.prices)
     return accounting.month_to_date(snapshot.instances, snapshot.now, hourly)
 

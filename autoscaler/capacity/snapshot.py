@@ -8,7 +8,7 @@ from autoscaler.api.resources.instances import Instance
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity.accounting import Durations, ScopePool
+from autoscaler.capacity.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.pod_index import IndexedPods
 from autoscaler.cloud import catalogue
@@ -70,6 +70,8 @@ class Snapshot:
     """What nodes of a group really offered; groups that had none are not in it."""
     instances: tuple[Instance, ...] = ()
     """The Instance objects, which keep the books."""
+    used: MonthToDate | None = None
+    """What was used of this month; None: nobody has kept the sums, and they are made from `instances`."""
     durations: Mapping[ScopePool, Durations] = field(default_factory=dict)
     """How long pods of a scope run in a pool."""
     prices: Prices = field(default_factory=Prices)
