@@ -92,7 +92,7 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
     unwanted = wishes.unwanted(snapshot, [each.node for each in due])
     due.sort(key=lambda each: (each.node not in unwanted, each.idle_since, each.node))
     surplus = {name: budgets.excess(spec, offers.active(snapshot, name)) for name, spec in snapshot.pools.items()}
-    return Choice(removals=_within(due, spare, surplus), wake_at=min(later, default=None))
+    return Choice(removals=_within(due, spare, surplus, _replacing(snapshot)), wake_at=min(later, default=None))
 
 
 def _early(snapshot: Snapshot) -> dict[str, Idle]:
@@ -127,16 +127,26 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
             yield removal, since + pool.limits.max_idle_seconds
 
 
+def _replacing(snapshot: Snapshot) -> set[str]:
+    """Return the pools in which a group at its minimum waits for an instance: one that was replaced, as a rule."""
+    least = [group for group in snapshot.groups if group.desired <= group.minimum]
+    return {group.key.pool for group in least if supply.on_the_way(snapshot, group)}
+
+
 def _within(
-    due: Iterable[Removal], spare: Mapping[cloud.GroupName, int], surplus: Mapping[str, int]
+    due: Iterable[Removal],
+    spare: Mapping[cloud.GroupName, int],
+    surplus: Mapping[str, int],
+    replacing: Iterable[str],
 ) -> tuple[Removal, ...]:
     """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is.
 
-    Outdated instances of groups at their minimum are replaced, one in a pool at a time; spent ones all at once.
+    Outdated instances of groups at their minimum are replaced, one in a pool at a time: the next one only once its
+    successor is ready, so that a template whose instances never join costs one instance. Spent ones go all at once.
     """
     taken: Counter[cloud.GroupName] = Counter()
     over: Counter[str] = Counter()
-    replaced: Counter[str] = Counter()
+    replaced: Counter[str] = Counter(replacing)
     chosen: list[Removal] = []
     for removal in due:
         is_surplus = removal.reason is Idle.OVER_LIMIT

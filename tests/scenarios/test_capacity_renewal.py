@@ -99,6 +99,28 @@ async def test_working_instances_are_replaced_one_by_one_and_each_only_when_anot
 
 
 @pytest.mark.accept("G22")
+@simulated
+async def test_idle_instances_at_a_groups_minimum_are_replaced_one_by_one_in_a_pool() -> None:
+    world = World()
+    world.add_pool(zones=("a", "b"), minimum=3, limits__maxIdleSeconds=0)
+    async with runtime(world):
+        await asyncio.sleep(60)
+        assert len(world.nodes()) == 6
+        renew(world)
+        ready = set()
+
+        def look() -> None:
+            going = [one for one in world.nodes() if keys.REMOVING in str(one["spec"].get("taints"))]
+            ready.add(len(world.nodes()) - len(going))
+
+        await watch(900, look)
+        assert ready == {5, 6}
+        assert old(world) == set()
+        assert len(world.cloud.instances) == 12
+        assert world.desired() == {"workers-a-m5.xlarge": 3, "workers-b-m5.xlarge": 3}
+
+
+@pytest.mark.accept("G22")
 @pytest.mark.parametrize("seconds", [2.5, 6, 17, 40])
 def test_a_group_never_has_more_than_one_instance_more_however_often_the_runtime_is_restarted(seconds: float) -> None:
     virtual_time.run(restart_every(seconds))
