@@ -164,6 +164,7 @@ def _container(world: monitor.World) -> dict[str, Any]:
     return container
 
 
+@pytest.mark.accept("G20")
 @pytest.mark.parametrize(("instance_type", "want"), [("p3.8xlarge", True), ("c5.18xlarge", False)])
 def test_gpu_pools_bring_the_device_plugin(instance_type: str, want: bool) -> None:  # noqa: FBT001
     pools = {"services": configs.SERVICES, "work": configs.pool(instanceTypes=[instance_type])}

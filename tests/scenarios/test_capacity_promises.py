@@ -12,6 +12,7 @@ from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.scaling import Scaling
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
+from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import faults
 from autoscaler.simulation.cloud.model import Obstacle
 from tests.autoscaler.kube.cluster import simulated
@@ -191,20 +192,68 @@ async def test_nothing_is_decided_while_the_groups_cannot_be_read_again() -> Non
         assert len(world.cloud.instances) == 2
 
 
+@pytest.mark.accept("G16")
+@pytest.mark.parametrize("effect", [faults.Effect.THROTTLE, faults.Effect.REFUSE, faults.Effect.DENY])
+def test_activities_that_cannot_be_read_hold_nobody_up(effect: faults.Effect) -> None:
+    async def scenario() -> None:
+        world = World()
+        world.add_pool()
+        async with runtime(world):
+            await asyncio.sleep(5)
+            world.cloud.faults.add(effect, faults.Call.ACTIVITIES, times=None)
+            for number, zone in enumerate("abc"):
+                world.add_pod(f"p-{number}", cpu="3", nodeSelector={keys.ZONE: zone})
+                await asyncio.sleep(1)
+                assert len(world.desired()) == number + 1
+                await asyncio.sleep(19)
+            await asyncio.sleep(60)
+            assert len(world.bound()) == 3
+            assert world.desired() == {A: 1, B: 1, C: 1}
+
+    virtual_time.run(scenario())
+
+
+@pytest.mark.accept("G16")
+@simulated
+async def test_a_runtime_that_starts_while_groups_cannot_be_read_leaves_nodes_and_books_as_they_are() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+    async with runtime(world):
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(60)
+    world.cloud.faults.add(faults.Effect.THROTTLE, faults.Call.GROUPS, times=None)
+    async with runtime(world, "b"):
+        world.add_pod("two", cpu="3")
+        await asyncio.sleep(900)
+        assert world.desired() == {A: 1}
+        assert [each["status"]["phase"] for each in world.instances()] == ["Ready"]
+        world.cloud.faults.clear()
+        await asyncio.sleep(180)
+        assert set(world.bound()) == {"one", "two"}
+        assert len(world.cloud.instances) == 2
+
+
 # Devices that come late
 
 
-def gpu_world() -> World:
+def gpu_world(zones: tuple[str, ...] = ("a",)) -> World:
     world = World()
     world.allocatable = {keys.GPU_RESOURCE: "0"}  # the device plugin has not told yet
-    world.add_pool("gpu", types=(GPU,), zones=("a",), registrationTimeoutSeconds=300)
+    world.add_pool("gpu", types=(GPU,), zones=zones, registrationTimeoutSeconds=300)
     return world
 
 
-def ask_for_gpu(world: World) -> None:
+def ask_for_gpu(world: World, name: str = "train") -> None:
     requests = {"cpu": "1", "memory": "1Gi", keys.GPU_RESOURCE: "1"}
     container = {"name": "main", "image": "app:1", "resources": {"requests": requests, "limits": requests}}
-    world.add_pod("train", containers=[container])
+    world.add_pod(name, containers=[container])
+
+
+def announce(world: World, node: Any) -> None:
+    """Do what a device plugin does."""
+    room = {**node["status"]["allocatable"], keys.GPU_RESOURCE: "1"}
+    changes = {"status": {"allocatable": room, "capacity": room}}
+    world.patch(kinds.NODES, node["metadata"]["name"], changes, "status")
 
 
 @pytest.mark.accept("G20")
@@ -217,13 +266,31 @@ async def test_a_ready_node_whose_gpu_has_not_appeared_is_waited_for_and_used() 
         await asyncio.sleep(240)
         (node,) = world.nodes()
         assert len(world.cloud.instances) == 1
-        room = {**node["status"]["allocatable"], keys.GPU_RESOURCE: "1"}
-        changes = {"status": {"allocatable": room, "capacity": room}}
-        world.patch(kinds.NODES, node["metadata"]["name"], changes, "status")
+        announce(world, node)
         await asyncio.sleep(60)
         assert set(world.bound()) == {"train"}
         await asyncio.sleep(600)
         assert len(world.cloud.instances) == 1
+
+
+@pytest.mark.accept("G20")
+@simulated
+async def test_gpus_that_have_not_appeared_are_waited_for_in_every_group_of_a_pool() -> None:
+    world = gpu_world(("a", "b", "c"))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(5):
+            ask_for_gpu(world, f"train-{number}")
+            await asyncio.sleep(20)  # the next one comes while the others are on their way
+        await asyncio.sleep(120)
+        assert len(world.cloud.instances) == 5
+        nodes = world.nodes()
+        assert len({node["metadata"]["labels"][keys.ZONE] for node in nodes}) == 3
+        for node in nodes:
+            announce(world, node)
+            await asyncio.sleep(10)
+        assert len(world.bound()) == 5
+        assert len(world.cloud.instances) == 5
 
 
 @pytest.mark.accept("G20")

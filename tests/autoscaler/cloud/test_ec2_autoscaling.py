@@ -83,6 +83,7 @@ def test_groups_are_asked_for_by_the_clusters_tags_a_hundred_at_a_time() -> None
     ]
 
 
+@pytest.mark.accept("G16")
 def test_a_list_of_which_a_page_fails_is_no_list() -> None:
     broken = of_code("InternalFailure", 500)
     aws = FakeAws(answers={"describe_auto_scaling_groups": [page(documents.group("a"), token="more"), broken, broken]})
