@@ -69,6 +69,8 @@ class Death:
     is_after: bool
     told: Callable[[str], bool]
     """Which writes count, by what they are to: a path, or the name of a group."""
+    late_seconds: float | None = None
+    """The write is in the wire when the process dies, and arrives so much later; None: it is not sent."""
     writes: int = 0
     is_dead: bool = False
 
@@ -78,6 +80,9 @@ class Death:
         self.writes += self.told(what)
         is_last = self.told(what) and self.writes == self.at
         self.is_dead = is_last and not self.is_after
+        if self.is_dead and self.late_seconds is not None:
+            await asyncio.sleep(self.late_seconds)
+            await act()
         await self.hang_if_dead()
         done = await act()
         self.is_dead = self.is_dead or is_last

@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.api import keys, resources
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud.model import SimulatedInstance
@@ -82,6 +83,34 @@ async def test_of_a_surplus_the_instances_go_first_that_can_do_what_nobody_asks_
         world.patch(POOLS, "plain", {"spec": {"limits": {"maxActiveInstances": 1}}})
         await asyncio.sleep(60)
         assert [node["metadata"]["name"] for node in world.nodes()] == [arm["metadata"]["name"]]
+
+
+@pytest.mark.accept("P16")
+@pytest.mark.parametrize(("asks", "want"), [(None, "plain"), ("7", "plain"), ("9", "fast")])
+def test_of_a_surplus_the_instances_go_first_whose_tags_nobody_asks_for(asks: str | None, want: str) -> None:
+    """Both are idle, the plain one for longer: it stays all the same unless somebody asks for the other's tag."""
+
+    async def scenario() -> None:
+        world = World()
+        world.add_pool("mixed", zones=("a",), labels={"kind": "plain"}, limits__maxIdleSeconds=36_000)
+        fast = NodeGroupKey(pool="mixed", zone="b", instance_type="m5.xlarge")
+        world.add_group(fast, labels={"kind": "fast", SPEED: "9"})
+        async with runtime(world):
+            await asyncio.sleep(5)
+            for kind in ("plain", "fast"):
+                world.add_pod(kind, cpu="3", nodeSelector={"kind": kind})
+            await asyncio.sleep(60)
+            world.delete_pod("plain")
+            await asyncio.sleep(30)
+            world.delete_pod("fast")
+            if asks:
+                world.add_pod("asks", cpu="99", nodeSelector={SPEED: asks})
+            await asyncio.sleep(5)
+            world.patch(POOLS, "mixed", {"spec": {"limits": {"maxActiveInstances": 1}}})
+            await asyncio.sleep(60)
+            assert [node["metadata"]["labels"]["kind"] for node in world.nodes()] == [want]
+
+    virtual_time.run(scenario())
 
 
 @pytest.mark.accept("P17")
@@ -266,12 +295,20 @@ def test_a_kill_at_any_write_to_the_books_neither_loses_nor_doubles_anything() -
             virtual_time.run(keep_books(at=at, is_after=is_after))
 
 
-async def keep_books(*, at: int, is_after: bool) -> int:
+@pytest.mark.accept("P14")
+@pytest.mark.parametrize("late_seconds", [20, 60, 120])
+def test_a_write_to_the_books_that_arrives_when_another_leads_changes_nothing(late_seconds: float) -> None:
+    """The same, killed at each write, which stays in the wire until the second replica has written itself."""
+    for at in range(1, virtual_time.run(keep_books(at=0, is_after=False)) + 1):
+        virtual_time.run(keep_books(at=at, is_after=False, late_seconds=late_seconds))
+
+
+async def keep_books(*, at: int, is_after: bool, late_seconds: float | None = None) -> int:
     """Run pods on instances that come and go, and compare the books with what the cloud and the pods say."""
     world = World()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=20)
     in_scope(world)
-    death = Death(at=at, is_after=is_after, told=lambda what: "/instances" in what)
+    death = Death(at=at, is_after=is_after, told=lambda what: "/instances" in what, late_seconds=late_seconds)
     async with replica(world, death=death):
         await asyncio.sleep(2)
         async with replica(world, "b"):
@@ -282,7 +319,7 @@ async def keep_books(*, at: int, is_after: bool) -> int:
             await asyncio.sleep(300)
     lives = [(instance.launched_at, instance.ended_at or 0.0) for instance in world.cloud.instances.values()]
     months = [each["status"]["months"]["2026-01"] for each in world.instances()]
-    where = f"killed {'after' if is_after else 'before'} write {at}"
+    where = f"killed {'after' if is_after else 'before'} write {at}, late by {late_seconds}"
     want = sum(math.floor(ended) - math.ceil(began) for began, ended in lives)  # whole seconds
     assert sum(month["seconds"] for month in months) == want, where
     assert sum(month["scopes"].get("research", 0) for month in months) == 100, where
