@@ -220,6 +220,32 @@ async def test_a_pod_that_could_not_be_let_on_keeps_its_instance_and_gets_no_oth
         assert len(world.cloud.instances) == 1
 
 
+@pytest.mark.accept("P15")
+@simulated
+async def test_a_pod_may_go_to_an_instance_only_once_that_is_kept_for_it() -> None:
+    """What a pod tolerates cannot be taken back: so the node's taint is always there first."""
+    world = Served(minimum=1)
+    early: list[str] = []
+
+    def look(change: Change) -> None:
+        before, after = (_let_on(each.object) if each else set() for each in (change.before, change.after))
+        early.extend(after - before - set(world.kept_for()))
+
+    world.cluster.server.store.collection(kinds.PODS).listeners.append(look)
+    async with runtime(world):
+        await asyncio.sleep(60)
+        patch = faults.Matching(method="PATCH", path="/nodes/")
+        world.cluster.faults.add(faults.Answer(code=403), patch, times=None)
+        world.add_pod("one")
+        await asyncio.sleep(30)
+        assert keys.RESERVED_FOR not in str(_pod(world, "one")["spec"].get("tolerations"))
+        world.cluster.faults.clear()
+        world.add_pod("two")
+        await asyncio.sleep(240)
+        assert world.done == {"one", "two"}
+        assert early == []
+
+
 @simulated
 async def test_an_instance_that_a_pod_took_by_naming_it_is_spent_afterwards() -> None:
     world = Served(minimum=1)
@@ -352,6 +378,11 @@ def _story(*, at: int, after: bool) -> tuple[dict[str, Any], list[str]]:
 def _kept_for(node: Body) -> str:
     value: str = next((t["value"] for t in node["spec"].get("taints", ()) if t["key"] == keys.RESERVED_FOR), "")
     return value
+
+
+def _let_on(pod: Body) -> set[str]:
+    """Return whose instances a pod may go to."""
+    return {each["value"] for each in pod["spec"].get("tolerations", ()) if each.get("key") == keys.RESERVED_FOR}
 
 
 def _pod(world: World, name: str) -> Body:
