@@ -167,8 +167,10 @@ class Controller:
             return []
         del self._known.owned[group]
         made, self._obstacles[group] = self._making.of_group(group)
+        self._known.blocked.add(group)
         if not self._obstacles[group]:
             del self._obstacles[group]
+            self._known.blocked.discard(group)
         return made
 
     def _decided(self, group: str, now: float) -> list[Write]:

@@ -108,6 +108,8 @@ class Known:
         """Nodes that changed, or whose guests did."""
         self.owned: dict[str, None] = {}
         """Groups whose StatefulSets, Services or MachineNodePool are to be compared with what is wanted."""
+        self.blocked: set[str] = set()
+        """Groups for which something cannot be made, since an object that is not theirs has its name."""
         self.are_machines_new = True
         """Whether a Machine changed since this was last set to False."""
         self.by_group: incremental.IncrementalIndex[str, objects.Pod, GroupPods] = incremental.IncrementalIndex(
@@ -232,8 +234,10 @@ class Known:
             self.groups.update(dict.fromkeys(self.by_group))
 
     def _owned_changed(self, old: objects.Stored | None, new: objects.Stored | None) -> None:
-        for each in (old, new):
-            group = each.meta.labels.get(keys.MACHINE_GROUP) if each is not None else None
+        changed = [each.meta.labels.get(keys.MACHINE_GROUP) for each in (old, new) if each is not None]
+        if new is None:
+            changed += sorted(self.blocked)  # a name is free again
+        for group in changed:
             if group is not None:
                 self.owned[group] = None
                 self.groups[group] = None

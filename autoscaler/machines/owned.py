@@ -87,12 +87,21 @@ def difference(wanted: Manifest, found: Owned | None, *, fixed: Iterable[Path]) 
     if found.meta.deleted_at is not None:
         return None
     if not _is_ours(wanted, found):
-        return Taken(message=f"{wanted['kind']} {wanted['metadata']['name']} is not Sluice's: delete or rename it")
+        return Taken(message=_taken(wanted, found))
     for path in fixed:
         if not _matches(path[-1], _at(wanted, path), _at(found.manifest, path)):
             return Delete(why=f"{'.'.join(path)} cannot be changed")
     changes = _changes(wanted, found.manifest)
     return Patch(changes=changes) if changes else None
+
+
+def _taken(wanted: Manifest, found: Owned) -> str:
+    """Say whose an object is, and what to do about it."""
+    what = f"{wanted['kind']} {wanted['metadata']['name']}"
+    if _is_reservation(found.meta):
+        group = found.meta.labels[keys.MACHINE_GROUP]
+        return f"{what} belongs to machine group {group}: rename this machine group, or its type"
+    return f"{what} is not Sluice's: delete or rename it"
 
 
 def unwanted(found: Iterable[Owned], wanted: Iterable[objects.Key]) -> list[Owned]:

@@ -38,10 +38,28 @@ async def test_a_name_that_somebody_else_has_is_told_until_it_is_free() -> None:
         await asyncio.sleep(10 * MINUTE)
         assert not +world.writes
         world.delete(kinds.STATEFUL_SETS, SET)
-        world.change_machine(nodePool=[entry("n1", taint=True)])  # nothing tells of what is not ours
         await asyncio.sleep(30)
         assert world.rooms() == {"n1": 1}
         assert ready_reason(world) != "NameTaken"
+
+
+@simulated
+async def test_of_two_machines_whose_sets_have_one_name_the_second_is_told_and_served_once_the_first_is_gone() -> None:
+    world = World()
+    for node in ("n1", "n2"):
+        world.add_node(node)
+    world.add_machine("c", types={"a-b": machine_type(available=1)}, nodes=[entry("n1", "a-b")])
+    async with runtime(world, machines.build):
+        await asyncio.sleep(20)
+        world.add_machine("b-c", types={"a": machine_type(available=1)}, nodes=[entry("n2", "a")])
+        await asyncio.sleep(20)
+        condition = world.condition("Ready", "b-c")
+        assert condition is not None
+        want = "StatefulSet a-b-c belongs to machine group c: rename this machine group, or its type"
+        assert (condition["reason"], want in condition["message"]) == ("NameTaken", True)
+        world.delete(MACHINES, "c")
+        await asyncio.sleep(30)
+        assert world.rooms("a", "b-c") == {"n2": 1}
 
 
 @simulated
