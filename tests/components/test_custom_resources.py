@@ -180,12 +180,14 @@ def test_what_refers_to_another_object_comes_after_it() -> None:
     assert made["WorkerPool", "cloud"].waits_for(world.one(":Namespace", "n.lab-2"))
 
 
+@pytest.mark.accept("M8", part="a Machine of a stack has its group label")
 def test_specs_are_what_the_config_says() -> None:
     made = by_kind(declare())
     assert made["ProviderAccount", "aws"].inputs["spec"] == {"provider": "aws", "region": configs.REGION}
     assert made["Scope", "research"].inputs["spec"] == {"pools": [{"name": "w", "priority": 10}]}
     assert made["WorkerPool", "cloud"].inputs["spec"] == OBJECTS["workerPools"]["lab-2"]["cloud"]
     assert made["WorkerPool", "cloud"].inputs["metadata"]["namespace"] == "lab-2"
+    assert made["Machine", "general"].inputs["spec"] == OBJECTS["machines"]["general"]
     assert made["Machine", "general"].inputs["metadata"]["labels"]["sluice.dev/machine-group"] == "general"
 
 

@@ -1,5 +1,7 @@
 """Without the engine, a stack's objects are the same as with it, and a cluster takes them in their order."""
 
+import pytest
+
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from components import declarations
@@ -12,14 +14,18 @@ def objects(**fields: object) -> list[Manifest]:
     return list(declarations.objects(config, loaded.stack.region, loaded.grids["bench"]))
 
 
+def said(metadata: Manifest) -> tuple[object, ...]:
+    """Return what an object's metadata must say beside its name."""
+    return metadata.get("namespace"), (metadata.get("labels") or {}).get(keys.MACHINE_GROUP)
+
+
+@pytest.mark.accept("M8", part="a Machine of a stack has its group label, also without the engine")
 def test_they_are_those_that_the_engine_is_given() -> None:
     made = test_custom_resources.by_kind(test_custom_resources.declare())
-    want = {key: (one.inputs["metadata"].get("namespace"), one.inputs["spec"]) for key, one in made.items()}
+    want = {key: (said(one.inputs["metadata"]), one.inputs["spec"]) for key, one in made.items()}
     found = [each for each in objects(**test_custom_resources.OBJECTS) if each["kind"] != "Namespace"]
     assert len(found) == len(want)
-    assert {
-        (each["kind"], each["metadata"]["name"]): (each["metadata"].get("namespace"), each["spec"]) for each in found
-    } == want
+    assert {(each["kind"], each["metadata"]["name"]): (said(each["metadata"]), each["spec"]) for each in found} == want
 
 
 def test_namespaces_come_first_and_say_their_scope() -> None:

@@ -101,6 +101,7 @@ def test_how_queued_jobs_are_handled_reaches_the_process() -> None:
     assert (started().feature_gates.elastic_jobs, started().pods_ready_timeout_minutes) == (True, 30)
 
 
+@pytest.mark.accept("M4", part="the image of sleepers")
 def test_the_image_of_sleepers_reaches_the_process() -> None:
     assert started(sleeperImage="mirror.example/pause:3").sleeper_image == "mirror.example/pause:3"
     assert started().sleeper_image == sleepers.IMAGE

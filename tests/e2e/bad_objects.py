@@ -22,7 +22,8 @@ class Bad:
     @property
     def promises(self) -> tuple[str, ...]:
         """Which promises its refusal proves."""
-        own = (promise for (kind, part), promise in _PROMISES.items() if kind == self.kind and part in self.names)
+        told = f"{self.names}: {self.says}"
+        own = (promise for (kind, part), promise in _PROMISES.items() if kind == self.kind and part in told)
         return ("R5", *own)
 
 
@@ -31,6 +32,11 @@ _PROMISES = {
     ("WorkerPool", "interval"): "W6",
     ("WorkerPool", "workerSpec"): "W9",
     ("Machine", ""): "M8",
+    ("Machine", "at most 51"): "M4",
+    ("Machine", "hostLimit"): "M9",
+    ("Machine", "dependence"): "M9",
+    ("Machine", "availableRatio"): "M9",
+    ("Machine", "nodeSelector"): "M15",
     ("InstancePool", ""): "P4",
 }
 

@@ -149,6 +149,11 @@ def test_the_edges_of_a_machine_are_legal(api: Plane, changes: dict[str, Any]) -
     create(api, builders.resource("Machine", **changes), dryRun="All").required()
 
 
+@pytest.mark.accept("M4", part="the longest name of a StatefulSet")
+def test_a_type_and_its_group_may_have_51_characters_together(api: Plane) -> None:
+    create(api, builders.resource("Machine", name="g" * 45), dryRun="All").required()
+
+
 def test_the_largest_legal_machine_is_within_what_the_api_server_evaluates(api: Plane) -> None:
     types = [
         {"name": f"t{number:02d}", "spec": {"cpu": "1", "memory": "1Gi"}, "available": 1}

@@ -98,6 +98,11 @@ class World:
         self.send("POST", kinds.PODS.collection(namespace), {"metadata": {"name": name}, "spec": whole})
         return self.pod(name, namespace)
 
+    def add_drain_object(self) -> None:
+        """Make what a stack deletes to have the runtime leave."""
+        metadata = {"name": names.DRAIN_OBJECT, "namespace": NAMESPACE, "annotations": {keys.CONFIRM_LEAVING: "true"}}
+        self.cluster.create(kinds.CONFIG_MAPS, {"metadata": metadata})
+
     def change_machine(self, name: str = GROUP, **changes: Any) -> None:
         """Change a Machine's spec; lists are replaced."""
         self.patch(MACHINES, name, {"spec": changes})

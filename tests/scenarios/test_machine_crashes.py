@@ -76,6 +76,7 @@ def test_a_runtime_that_is_killed_at_any_write_ends_where_an_unharmed_one_does(s
         assert found == want, f"killed {'after' if after else 'before'} write {at} of {writes}"
 
 
+@pytest.mark.accept("M14", part="answers that are lost")
 @pytest.mark.parametrize("story", STORIES)
 def test_the_answer_to_any_write_may_be_lost(story: str) -> None:
     want, writes = virtual_time.run(_play(STORIES[story], Forgetful))
@@ -84,6 +85,7 @@ def test_the_answer_to_any_write_may_be_lost(story: str) -> None:
         assert found == want, f"the answer to write {at} of {writes} was lost"
 
 
+@pytest.mark.accept("M14", part="watches that lag")
 @pytest.mark.parametrize("story", STORIES)
 def test_watches_may_lag_behind(story: str) -> None:
     want, _ = virtual_time.run(_play(STORIES[story], Doomed))

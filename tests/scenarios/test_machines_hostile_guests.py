@@ -26,6 +26,7 @@ def one_node(*, available: int = 2) -> World:
 # Labels and annotations that lie
 
 
+@pytest.mark.accept("M2", part="guests that lie are refused")
 @pytest.mark.parametrize(
     ("labels", "annotations"),
     [
@@ -52,6 +53,7 @@ def test_guests_that_lie_about_what_they_are_are_refused(labels: dict[str, str],
     test()
 
 
+@pytest.mark.accept("M3", part="guests cannot hide from being counted")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -77,6 +79,7 @@ def test_a_guest_that_runs_cannot_hide(changes: dict[str, Any]) -> None:
     test()
 
 
+@pytest.mark.accept("M3", part="who is no guest does not count")
 @simulated
 async def test_pods_that_look_like_guests_and_sleepers_take_room_and_no_machine() -> None:
     world = one_node()
@@ -102,6 +105,7 @@ async def test_pods_that_look_like_guests_and_sleepers_take_room_and_no_machine(
 # Guests that nobody but others can help
 
 
+@pytest.mark.accept("M14", part="a guest that nobody schedules is told and goes last")
 @simulated
 async def test_a_guest_of_another_scheduler_holds_others_back_for_a_while_only() -> None:
     world = one_node()
@@ -122,6 +126,7 @@ async def test_a_guest_of_another_scheduler_holds_others_back_for_a_while_only()
         assert world.rooms() == {"n1": 1}
 
 
+@pytest.mark.accept("M14", part="gates of others")
 @simulated
 async def test_a_guest_with_a_gate_that_never_opens_holds_nothing_and_nobody_back() -> None:
     world = one_node()
@@ -165,6 +170,8 @@ async def test_guests_that_are_made_and_deleted_while_they_wait_leave_the_room_t
 # Namespaces
 
 
+@pytest.mark.accept("M14", part="guests of a namespace that gives no machines are told")
+@pytest.mark.accept("M3", part="guests of a namespace that gives no machines any more")
 @simulated
 async def test_guests_of_a_namespace_that_gives_no_machines_any_more_are_told_and_served_once_it_does_again() -> None:
     world = one_node(available=1)

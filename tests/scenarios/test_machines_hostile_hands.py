@@ -180,6 +180,7 @@ async def test_a_pod_quota_that_refuses_sleepers_keeps_no_guest_waiting() -> Non
 # The catalogue
 
 
+@pytest.mark.accept("M2", part="the catalogue is put right")
 @simulated
 async def test_a_catalogue_that_is_changed_or_deleted_again_and_again_comes_back_within_a_quarter_of_a_minute() -> None:
     world = one_node()
@@ -205,6 +206,7 @@ async def test_a_catalogue_that_is_changed_or_deleted_again_and_again_comes_back
 # Nodes
 
 
+@pytest.mark.accept("M13", part="a node that is made again")
 @simulated
 async def test_a_node_that_is_deleted_and_made_again_under_its_name_serves_again() -> None:
     world = one_node(available=2)
@@ -232,6 +234,7 @@ async def test_a_node_that_is_deleted_and_made_again_under_its_name_serves_again
         assert world.marks("n1") == {}
 
 
+@pytest.mark.accept("M13", part="a node that is made again")
 @simulated
 async def test_a_node_that_comes_back_smaller_holds_what_fits() -> None:
     world = one_node(available=2)
@@ -249,6 +252,7 @@ async def test_a_node_that_comes_back_smaller_holds_what_fits() -> None:
         assert world.places() == {"guest": "n1"}
 
 
+@pytest.mark.accept("M13", part="taint is flipped")
 @simulated
 async def test_a_taint_that_is_flipped_all_the_time_ends_as_it_was_last_asked_for() -> None:
     world = one_node(available=2)
@@ -273,6 +277,7 @@ async def test_a_taint_that_is_flipped_all_the_time_ends_as_it_was_last_asked_fo
 # Machines
 
 
+@pytest.mark.accept("M14", part="guests of a Machine that is made again")
 @simulated
 async def test_a_machine_that_is_deleted_and_made_again_takes_its_guests_back() -> None:
     world = one_node(available=2)
@@ -298,6 +303,7 @@ async def test_a_machine_that_is_deleted_and_made_again_takes_its_guests_back() 
         assert world.rooms() == {"n1": 2}
 
 
+@pytest.mark.accept("M13", part="a renamed type")
 @simulated
 async def test_a_type_that_is_renamed_while_guests_run_and_wait_lets_them_run_and_serves_again_under_its_name() -> None:
     world = one_node(available=2)

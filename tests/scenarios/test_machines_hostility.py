@@ -62,6 +62,7 @@ async def refusals(method: str, part: str) -> Counter[float]:
     return minutes
 
 
+@pytest.mark.accept("M13", part="what is undone by hand is put right")
 @simulated
 async def test_what_is_undone_by_hand_is_put_right() -> None:
     world = one_node()
@@ -88,6 +89,7 @@ async def test_a_label_that_somebody_takes_off_again_and_again_is_written_less_a
         assert world.writes["PATCH /api/v1/nodes/n1"] < 60
 
 
+@pytest.mark.accept("M3", part="who is no guest does not count")
 @simulated
 async def test_pods_that_only_say_they_are_guests_do_not_count() -> None:
     world = one_node()
@@ -99,6 +101,7 @@ async def test_pods_that_only_say_they_are_guests_do_not_count() -> None:
         assert world.usage() == {"maximum": 1, "reserved": 1, "used": 0, "waiting": 0}
 
 
+@pytest.mark.accept("M14", part="room that others take")
 @simulated
 async def test_a_foreign_pod_that_steals_the_room_is_told_and_waited_for() -> None:
     world = one_node()

@@ -50,6 +50,7 @@ async def test_a_machine_that_cannot_be_read_any_more_keeps_what_it_has_until_it
         assert world.places() == {"g1": "n1", "g2": "n1"}
 
 
+@pytest.mark.accept("M2", part="guests of a Machine that cannot be read")
 @simulated
 async def test_a_new_runtime_keeps_what_a_machine_has_that_it_cannot_read() -> None:
     world = one_node(available=2)
@@ -70,6 +71,7 @@ async def test_a_new_runtime_keeps_what_a_machine_has_that_it_cannot_read() -> N
         assert world.catalogue()["groups"] == "general, other"
 
 
+@pytest.mark.accept("M12", part="a Machine that cannot be read")
 @simulated
 async def test_a_machine_that_cannot_be_read_and_is_deleted_leaves_nothing_behind() -> None:
     world = one_node(available=2)

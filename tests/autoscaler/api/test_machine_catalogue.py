@@ -62,6 +62,7 @@ def test_a_child_does_not_have_its_parents_gpus() -> None:
     assert resolved["child"].gpu_label is None
 
 
+@pytest.mark.accept("M2", part="the GPU label")
 @pytest.mark.parametrize(
     ("given_as", "want"), [("family", keys.GPU_FAMILY), ("product", keys.GPU_PRODUCT), ("machine", keys.GPU_MACHINE)]
 )
@@ -72,6 +73,7 @@ def test_a_gpu_is_known_by_a_label_of_nodes(given_as: str, want: str) -> None:
     assert machine.requests() == {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2"}
 
 
+@pytest.mark.accept("M2", part="the catalogue")
 def test_the_catalogue_has_one_key_for_each_fact_and_names_what_is_known() -> None:
     gpu = {"type": "nvidia.com/gpu", "num": 2, "product": "RTX"}
     big = machine_type("xlarge", cpu="40000m", memory="128Gi", gpu=gpu)
@@ -134,6 +136,7 @@ def test_what_is_not_in_the_catalogue_is_not_found(group: str, type_name: str) -
     assert machine_catalogue.find(data, group, type_name) is None
 
 
+@pytest.mark.accept("M2", part="the catalogue")
 def test_groups_beyond_what_a_config_map_holds_are_left_out_whole_and_named() -> None:
     gpu = {"type": "nvidia.com/gpu", "num": 8, "product": "NVIDIA-" + 56 * "x"}
     names = [f"type-{number:02d}-{'x' * 22}" for number in range(TYPES_MAX)]

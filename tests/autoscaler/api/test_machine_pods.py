@@ -1,7 +1,14 @@
 """Pods of a machine type tolerate its nodes' taints and require their labels, as seed 001 writes them."""
 
+import pytest
+
 from autoscaler.api import machine_pods
 from autoscaler.api.machine_catalogue import NodeLabel
+
+pytestmark = [
+    pytest.mark.accept("M2", part="tolerations and node selection"),
+    pytest.mark.accept("M4", part="tolerations and affinity"),
+]
 
 
 def test_both_taints_of_a_node_are_tolerated() -> None:

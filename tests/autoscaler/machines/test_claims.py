@@ -44,11 +44,14 @@ def test_of_machines_that_are_equally_old_the_first_by_name_has_it() -> None:
         assert Claims.of(order).of_node("a", {}) == NodeClaims(owner=claim("a"), others=(claim("b"), claim("c")))
 
 
+@pytest.mark.accept("M1", part="who has a node")
+@pytest.mark.accept("M12", part="a Machine that is deleted asks for nothing")
 def test_a_machine_that_is_being_deleted_asks_for_nothing() -> None:
     leaving, young = machine("old", entry("a"), age=20, deleted=True), machine("young", entry("a"), age=10)
     assert Claims.of([leaving, young]).of_node("a", {}) == NodeClaims(owner=claim("young"))
 
 
+@pytest.mark.accept("M15", part="nodes by selector")
 def test_an_entry_that_names_a_node_goes_before_one_that_selects_it() -> None:
     selected = entry(None, nodeSelector={"pool": "x"})
     got = Claims.of([machine("general", selected, entry("a", "large", mode="maintenance"))])
@@ -56,6 +59,7 @@ def test_an_entry_that_names_a_node_goes_before_one_that_selects_it() -> None:
     assert got.of_node("b", {"pool": "x"}) == NodeClaims(owner=claim())
 
 
+@pytest.mark.accept("M15", part="nodes by selector")
 def test_of_two_selectors_of_one_machine_the_first_counts() -> None:
     first, second = entry(None, nodeSelector={"zone": "a"}), entry(None, "large", nodeSelector={"pool": "x"})
     got = Claims.of([machine("general", first, second)])

@@ -7,6 +7,7 @@ from autoscaler.machines.model import Guest, Node, Phase, PromiseGuest, Reason, 
 from tests.autoscaler.machines import builders
 from tests.autoscaler.machines.builders import NOW, bound, done, guest, machine_type, node, plan_of, sleeper, trying
 
+pytestmark = pytest.mark.accept("M14", part="guests are served one at a time, by what they wait for")
 FULL = 1000
 TWO = (machine_type(maximum=2),)
 
@@ -17,7 +18,6 @@ def test_a_guest_is_opened_where_room_is_free() -> None:
     assert done(nodes=(node(),), guests=(guest(),)) == want
 
 
-@pytest.mark.accept("M14", part="a guest gets the room that a sleeper of its type holds")
 def test_room_of_a_sleeper_is_promised_then_given_up_then_opened_into() -> None:
     held = (sleeper(at="a"),)
     full = (node(used=FULL),)
@@ -46,7 +46,6 @@ def test_as_many_sleepers_are_given_up_as_a_guest_needs() -> None:
     assert plan == ["delete small-1"]
 
 
-@pytest.mark.accept("M14", part="no more than maximum are open")
 @pytest.mark.parametrize(
     "other",
     [

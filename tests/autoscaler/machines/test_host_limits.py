@@ -8,6 +8,7 @@ from autoscaler.machines import host_limits
 from autoscaler.machines.host_limits import Refusal
 from tests.autoscaler.machines.node_builders import child, entry, machine, machine_type
 
+pytestmark = pytest.mark.accept("M9", part="hostLimit")
 GPU = {"type": "nvidia.com/gpu", "num": 2, "family": "ampere"}
 GIB = 1 << 30
 
@@ -19,7 +20,6 @@ def refusals(*types: Any, **allocatable: int) -> tuple[Refusal, ...]:
     return host_limits.refusals(names, host_limits.of(spec), there)
 
 
-@pytest.mark.accept("M9", part="hostLimit")
 @pytest.mark.parametrize(
     ("there", "want"),
     [
@@ -37,12 +37,10 @@ def test_each_resource_is_compared_with_what_the_node_can_give(there: dict[str, 
     assert [each.resource for each in got] == ([want] if want else [])
 
 
-@pytest.mark.accept("M9", part="hostLimit")
 def test_a_type_without_a_limit_may_take_all() -> None:
     assert refusals(machine_type(cpu="64")) == ()
 
 
-@pytest.mark.accept("M9", part="hostLimit")
 def test_a_child_is_compared_with_what_it_derives_from_its_parent() -> None:
     parent = machine_type(cpu="7", memory="1Gi")
     assert refusals(parent, child(ratio=50, hostLimit=43), cpu=8000)[0].requested == 3500

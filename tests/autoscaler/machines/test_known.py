@@ -81,6 +81,7 @@ def test_a_pod_of_nobody_notes_its_node_alone() -> None:
     assert bench.known.bound("a") == frozenset()
 
 
+@pytest.mark.accept("M3", part="what has ended does not count")
 def test_a_pod_that_ended_takes_nothing() -> None:
     bench = Bench()
     bench.pod(spec=BOUND)
@@ -89,10 +90,12 @@ def test_a_pod_that_ended_takes_nothing() -> None:
     assert list(bench.known.guests("general")) == []
 
 
+@pytest.mark.accept("M3", part="who is a guest")
 def test_guests_are_in_namespaces_where_machines_are_given_or_carry_what_we_wrote() -> None:
     bench = Bench()
     bench.namespace("outside", inject=False)
     bench.pod("liar", namespace="outside")
+    bench.pod("nobody", labels={keys.MACHINE_GROUP: "general", keys.MACHINE_TYPE: "small"})
     bench.pod("kept", namespace="outside", annotations={keys.MACHINE_TRYING_SINCE: "1"})
     assert [guest.key.name for guest in bench.known.guests("general")] == ["kept"]
     bench.settle()
@@ -101,6 +104,7 @@ def test_guests_are_in_namespaces_where_machines_are_given_or_carry_what_we_wrot
     assert {guest.key.name for guest in bench.known.guests("general")} == {"liar", "kept"}
 
 
+@pytest.mark.accept("M6", part="labels stay for guests that are about to be bound")
 def test_an_open_guest_is_on_its_way_until_it_is_found_unschedulable() -> None:
     bench = Bench()
     bench.pod()

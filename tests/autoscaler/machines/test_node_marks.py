@@ -24,6 +24,7 @@ from tests.autoscaler.machines.node_builders import (
     taint,
 )
 
+pytestmark = pytest.mark.accept("M6", part="marks of a node")
 MEDIUM_GUEST = frozenset({GroupType(GROUP, "medium")})
 OFFERED = frozenset({GroupType(GROUP, "medium"), GroupType(GROUP, "large"), GroupType("other", "medium")})
 OURS = {keys.MACHINE_GROUP: GROUP}
@@ -76,7 +77,6 @@ class Stood:
         return any(each["key"] == keys.MACHINE_CLOSED for each in self.taints)
 
 
-@pytest.mark.accept("M6", part="marks of a node")
 def test_a_healthy_node_in_mode_ready_gets_annotation_and_labels_in_one_patch() -> None:
     stood = Stood(labels=THEIRS)
     marks = stood.look(claim("medium", "half"))
@@ -94,7 +94,6 @@ def test_a_node_that_has_all_of_it_is_not_written_to(*, has_taints: bool) -> Non
     assert marks == want
 
 
-@pytest.mark.accept("M6", part="marks of a node")
 def test_both_taints_are_there_if_the_entry_says_so_and_go_when_it_does_not() -> None:
     theirs = taint("node.kubernetes.io/unreachable", effect="NoExecute", ago=30)
     stood = Stood(**OPEN_NODE, taints=[theirs])
@@ -112,7 +111,6 @@ def test_a_node_has_the_taint_of_its_entrys_type_alone() -> None:
     assert stood.taints == BOTH
 
 
-@pytest.mark.accept("M6", part="marks of a node")
 @pytest.mark.parametrize("known", [{"is_healthy": False}, {"types": ()}, {"wanted": MAINTENANCE}, {"wanted": None}])
 def test_a_node_that_stops_taking_guests_is_closed_before_any_label_goes(known: dict[str, Any]) -> None:
     stood = Stood(**OPEN_NODE)
@@ -121,7 +119,6 @@ def test_a_node_that_stops_taking_guests_is_closed_before_any_label_goes(known: 
     assert (marks.change, marks.is_ready, marks.is_closed) == (Change.CLOSE, False, False)
 
 
-@pytest.mark.accept("M6", part="marks of a node")
 def test_labels_go_once_the_closed_node_has_settled_and_the_taint_with_them() -> None:
     stood = Stood(**OPEN_NODE, taints=[taint(keys.MACHINE_CLOSED, GROUP, ago=0)])
     waits = stood.look(MAINTENANCE, now=NOW + SETTLE_SECONDS - 1)
@@ -138,7 +135,6 @@ def test_a_closing_time_that_lies_ahead_holds_nothing_up() -> None:
     assert stood.labels == {}
 
 
-@pytest.mark.accept("M6", part="marks of a node")
 def test_labels_that_a_guest_names_stay_as_long_as_it_does_and_others_go() -> None:
     labels = {**OPEN_NODE["labels"], LARGE: GROUP}
     stood = Stood(labels=labels, annotations=OURS, taints=[CLOSED])
@@ -152,14 +148,12 @@ def test_labels_that_a_guest_names_stay_as_long_as_it_does_and_others_go() -> No
     assert (stood.labels, stood.is_closed) == ({}, False)
 
 
-@pytest.mark.accept("M6", part="marks of a node")
 def test_taints_that_the_entry_asks_for_stay_through_maintenance() -> None:
     stood = Stood(**OPEN_NODE, taints=[*BOTH, CLOSED])
     stood.step(dataclasses.replace(MAINTENANCE, taint=True))
     assert (stood.labels, stood.taints) == ({}, BOTH)
 
 
-@pytest.mark.accept("M6", part="marks of a node")
 def test_a_node_that_takes_guests_again_is_opened_in_one_patch() -> None:
     stood = Stood(labels=THEIRS, annotations=OURS)
     assert stood.step(claim()) is Change.OPEN
@@ -246,6 +240,7 @@ TAMPERED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.accept("M13", part="marks of a node")
 @pytest.mark.parametrize("tampered", TAMPERED, ids=str)
 def test_what_others_did_to_our_marks_is_put_right_at_once(tampered: dict[str, Any]) -> None:
     stood = Stood(**tampered)

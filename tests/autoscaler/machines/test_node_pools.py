@@ -13,6 +13,7 @@ from autoscaler.machines.owned import Create, Patch
 from autoscaler.simulation.cluster import merging
 from tests.autoscaler.machines.node_builders import entry, machine, machine_type
 
+pytestmark = pytest.mark.accept("M11", part="the manifest")
 MACHINE = machine(
     "general",
     entry("michiru", taint=True),
@@ -27,7 +28,6 @@ def stored(manifest: Manifest, **changes: Any) -> objects.Custom[MachineNodePool
     return objects.custom(MachineNodePool)(msgspec.json.encode(merging.merge(there, changes)))
 
 
-@pytest.mark.accept("M11", part="the manifest")
 def test_it_is_owned_with_the_spec_copied_and_all_types_in_stock() -> None:
     made = node_pools.difference(MACHINE, None)
     assert isinstance(made, Create)
@@ -64,6 +64,7 @@ def test_one_that_says_all_that_is_left_alone() -> None:
     assert node_pools.difference(MACHINE, stored(short)) is None
 
 
+@pytest.mark.accept("M13", part="MachineNodePools")
 @pytest.mark.parametrize(
     ("changes", "want"),
     [

@@ -31,6 +31,7 @@ def gated(*gates: str) -> dict[str, Any]:
     return {"schedulingGates": [{"name": gate} for gate in gates]}
 
 
+@pytest.mark.accept("M3", part="gated, open and bound")
 @pytest.mark.parametrize(
     ("spec", "want"),
     [
@@ -77,6 +78,7 @@ def test_opening_a_guest_takes_our_gate_off_and_begins_its_time() -> None:
     assert patch["metadata"]["annotations"] == {keys.MACHINE_TRYING_SINCE: "3.000"}
 
 
+@pytest.mark.accept("M10", part="a sleeper is pinned to its room")
 def test_opening_a_sleeper_tightens_every_term_by_its_node() -> None:
     terms = [{"matchExpressions": [{"key": "x", "operator": "In", "values": ["y"]}]}]
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
@@ -96,6 +98,7 @@ def test_a_sleeper_without_affinity_is_pinned_all_the_same() -> None:
     assert term["matchFields"][0]["values"] == ["n"]
 
 
+@pytest.mark.accept("M5", part="who is a sleeper")
 @pytest.mark.parametrize(
     ("made", "want"),
     [
@@ -117,6 +120,7 @@ def test_a_sleeper_is_where_it_is_bound_else_pinned() -> None:
     assert pods.sleeper(pod()).ordinal == 7
 
 
+@pytest.mark.accept("M3", part="what has ended does not count")
 def test_a_pod_that_has_ended_is_of_no_group() -> None:
     assert pods.group_of(pod()) == "general"
     assert pods.group_of(pod(status={"phase": "Succeeded"})) is None

@@ -11,6 +11,7 @@ from autoscaler.machines.owned import Create, Delete, Patch
 from autoscaler.simulation.cluster import merging
 from tests.autoscaler.machines.node_builders import machine
 
+pytestmark = pytest.mark.accept("M4", part="the Service")
 LABELS = {
     "sluice.dev/machine-group": "general",
     "sluice.dev/machine-type": "medium",
@@ -31,7 +32,6 @@ def stored(**changes: Any) -> owned.Owned:
     return owned.decode(msgspec.json.encode(merging.merge(merging.merge(made.manifest, defaults), changes)))
 
 
-@pytest.mark.accept("M4", part="the manifest")
 def test_it_is_the_seeds_and_headless() -> None:
     made = services.difference(WANTED, None)
     assert isinstance(made, Create)

@@ -8,6 +8,7 @@ from autoscaler.machines.model import Guest, Node, Phase, Sleeper
 from tests.autoscaler.machines import builders
 from tests.autoscaler.machines.builders import bound, done, guest, machine_type, node, plan_of, sleeper, trying
 
+pytestmark = pytest.mark.accept("M10", part="which sleepers are opened and which go")
 FULL = 1000
 TWO = (machine_type(maximum=2),)
 
@@ -23,7 +24,6 @@ def test_the_lowest_ordinals_are_opened_as_long_as_there_is_room() -> None:
     assert done(types=types, nodes=(node(cpu=2000),), sleepers=gated) == ["open small-0 a", "open small-1 a"]
 
 
-@pytest.mark.accept("M10", part="sleepers and guests are never more than maximum")
 @pytest.mark.parametrize(
     "there",
     [
@@ -146,7 +146,6 @@ class TestDoomed:
 class TestSurplus:
     """Open sleepers above max(0, maximum - used - waiting)."""
 
-    @pytest.mark.accept("M10", part="at most max(0, maximum - used - waiting) sleepers are open")
     def test_those_above_the_target_go_the_last_first(self) -> None:
         there = (sleeper(0, at="a"), sleeper(1, at="a"))
 

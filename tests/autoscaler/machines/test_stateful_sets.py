@@ -15,6 +15,7 @@ from autoscaler.machines.owned import Create, Delete, Patch, Taken
 from autoscaler.simulation.cluster import merging
 from tests.autoscaler.machines.node_builders import child, entry, machine, machine_type
 
+pytestmark = pytest.mark.accept("M4", part="the StatefulSet")
 IMAGE = "example.com/pause:1"
 GPU = {"type": "nvidia.com/gpu", "num": 2, "family": "ampere"}
 SEED = yaml.safe_load(
@@ -110,7 +111,6 @@ def holds(part: Any, whole: Any) -> None:
         assert part == whole
 
 
-@pytest.mark.accept("M4", part="the manifest")
 def test_it_is_the_seeds() -> None:
     made = stateful_sets.difference(wanted(), None)
     assert isinstance(made, Create)
@@ -118,7 +118,6 @@ def test_it_is_the_seeds() -> None:
     assert len(made.manifest["metadata"]["name"]) <= 52
 
 
-@pytest.mark.accept("M4", part="the manifest")
 def test_sleepers_are_born_gated_all_at_once_and_need_no_time_to_end() -> None:
     made = stateful_sets.difference(wanted(available=7), None)
     assert isinstance(made, Create)
@@ -207,6 +206,7 @@ def test_only_what_differs_is_written() -> None:
     assert list(patch.changes["spec"]["template"]["spec"]) == ["containers"]
 
 
+@pytest.mark.accept("M13", part="StatefulSets and Services")
 @pytest.mark.parametrize(
     "changed",
     [
@@ -237,6 +237,7 @@ def test_two_types_whose_sets_have_one_name_do_not_fight() -> None:
     assert isinstance(stateful_sets.difference(second, stored(first)), Taken)
 
 
+@pytest.mark.accept("M12", part="what is not ours stays")
 @pytest.mark.accept("M13", part="StatefulSets and Services")
 def test_sets_of_types_that_are_gone_are_unwanted() -> None:
     ours, theirs = stored(), stored(metadata={"labels": {keys.POD_ROLE: None}})
@@ -250,6 +251,7 @@ def sleeper(revision: str) -> objects.Meta:
     return objects.simple(msgspec.json.encode({"metadata": {"name": "x-0", "uid": "u", "labels": labels}})).meta
 
 
+@pytest.mark.accept("M13", part="a type that changes its size")
 def test_sleepers_of_another_template_are_outdated_once_its_controller_has_seen_the_new_one() -> None:
     newest = stateful_sets.revision(stored(status={"observedGeneration": 1, "updateRevision": "new"}))
     assert newest == "new"

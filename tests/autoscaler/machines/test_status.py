@@ -86,6 +86,7 @@ def test_the_later_claimant_says_whose_the_node_is_and_the_other_does_not_mind(m
     assert report(*both, seen=node(**MARKED)) == NodeReport(name="a", condition=NodeCondition.READY)
 
 
+@pytest.mark.accept("M1", part="a node that has not been released yet is told")
 def test_a_node_that_old_guests_keep_closed_says_whose_they_are() -> None:
     told = report(machine(GROUP, entry(type_="large")), seen=node(**MARKED), needed=MEDIUM_GUEST)
     assert told is not None
@@ -104,6 +105,7 @@ def test_a_type_that_takes_too_much_of_a_node_is_a_problem_of_it() -> None:
     assert alone == NodeReport(name="a", condition=NodeCondition.NOT_READY, problem=Problem.HOST_LIMIT, message=message)
 
 
+@pytest.mark.accept("M7", part="what is said of a node")
 def test_a_node_that_a_group_does_not_ask_for_is_not_in_its_status() -> None:
     assert report(machine(GROUP, entry("b")), seen=node()) is None
 
@@ -194,6 +196,7 @@ def test_nothing_is_written_where_the_status_says_all_that() -> None:
     assert machine_status({**counted, "medium": usage(used=4)}, **got).keys() == {"availableMachines", "total"}
 
 
+@pytest.mark.accept("M10", part="what is said of it")
 @pytest.mark.parametrize(
     ("counted", "want"),
     [

@@ -62,6 +62,7 @@ def test_every_controller_that_can_be_asked_for_is_there() -> None:
         assert controllers.registrations(chosen("--cluster", "prod", "--controllers", name))
 
 
+@pytest.mark.accept("M4", part="the image of sleepers")
 @pytest.mark.parametrize(
     ("flags", "want"),
     [

@@ -231,6 +231,7 @@ def test_how_queued_jobs_are_handled_is_read() -> None:
     assert (got.feature_gates, got.pods_ready_timeout_minutes) == (FeatureGates(elastic_jobs=False), 45)
 
 
+@pytest.mark.accept("M4", part="the image of sleepers")
 def test_the_image_of_sleepers_is_read() -> None:
     assert read().sleeper_image == sleepers.IMAGE
     assert read("--sleeper-image", "mirror.example/pause@sha256:0a").sleeper_image == "mirror.example/pause@sha256:0a"

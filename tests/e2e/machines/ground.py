@@ -127,6 +127,16 @@ class Ground:
         found = self.api.get(f"/api/v1/namespaces/{namespace}/events", query)["items"]
         return {each["reason"]: each["message"] for each in found}
 
+    def condition(self, kind: str) -> str:
+        """Return the reason of one of the Machine's conditions; empty: it does not say yet."""
+        said = self.machine().get("status", {}).get("conditions", ())
+        return next((each["reason"] for each in said if each["type"] == kind), "")
+
+    def node_conditions(self) -> dict[str, str]:
+        """Return what the MachineNodePool says of each node."""
+        pool = self.api.get(f"{NODE_POOLS}/{names.machine_node_pool(self.group)}")
+        return {each["name"]: each["condition"] for each in pool.get("status", {}).get("nodePool", ())}
+
     # Waiting
 
     def wait_for_rooms(self, machine: str = TYPE, **want: int) -> None:

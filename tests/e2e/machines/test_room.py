@@ -30,6 +30,7 @@ def test_a_guest_takes_the_room_of_a_sleeper_and_gives_it_back(site: Ground) -> 
     site.wait_for_usage(reserved=1, used=0)
 
 
+@pytest.mark.accept("M3", part="a guest with a node is used and a gated one waits, on real parts")
 @pytest.mark.accept("M14", part="guests beyond maximum wait behind their gate and are told, on real parts")
 def test_a_guest_too_many_waits_behind_its_gate_and_is_told(site: Ground) -> None:
     site.add_node(cpu="8")
@@ -76,6 +77,48 @@ def test_a_deleted_machine_leaves_running_guests_and_nothing_else(site: Ground) 
     assert site.guest("guest")["status"]["phase"] == "Running"
     site.delete_guest("guest")
     waiting.eventually(lambda: not site.left_over(), within_seconds=30)
+
+
+@pytest.mark.accept("M1", part="the later group says whose the node is and leaves it alone, on real parts")
+def test_a_node_that_two_groups_ask_for_is_one_groups_and_the_other_says_so(site: Ground, second: Ground) -> None:
+    node = site.add_node(cpu="2")
+    for each in (site, second):
+        each.add_machine(machine_type(cpu="2"), nodes=[ground.entry(node)])
+    older, later = sorted(
+        (site, second), key=lambda each: (each.machine()["metadata"]["creationTimestamp"], each.group)
+    )
+    waiting.eventually(lambda: later.condition("NodesReady") == "NodeOfAnotherGroup", within_seconds=30)
+    waiting.eventually(lambda: older.rooms() == {node: 1}, within_seconds=30)
+    assert later.node_conditions() == {node: "NotReady"}
+    assert later.rooms() == {}
+    assert site.marks(node)[keys.MACHINE_GROUP] == older.group
+    older.api.delete(f"{ground.MACHINES}/{older.group}")
+    waiting.eventually(lambda: later.rooms() == {node: 1}, within_seconds=30)
+
+
+@pytest.mark.accept("M6", part="marks follow the mode and the node's health, on real parts")
+@pytest.mark.accept("M7", part="the condition follows the mode and the node's health, on real parts")
+def test_a_nodes_marks_and_condition_follow_its_mode_and_its_health(site: Ground) -> None:
+    node = site.add_node(cpu="2")
+    site.add_machine(machine_type(cpu="2"), nodes=[ground.entry(node, taint=True)])
+    label, group = keys.machine_label(ground.TYPE), {keys.MACHINE_GROUP: site.group}
+    taints = {f"taint {label}": site.group, f"taint {keys.NODE_POOL}": keys.NODE_POOL_READY}
+    marked = {**group, label: site.group, keys.NODE_POOL: keys.NODE_POOL_READY, **taints}
+
+    def stands(want: str, marks: dict[str, str]) -> bool:
+        assert (site.node_conditions(), site.marks(node)) == ({node: want}, marks)
+        return True
+
+    def cordon(value: bool | None) -> None:  # noqa: FBT001  # what is written
+        site.api.merge(f"{ground.NODES}/{node}", {"spec": {"unschedulable": value}})
+
+    waiting.eventually(lambda: stands("Ready", marked), within_seconds=30)
+    cordon(True)
+    waiting.eventually(lambda: stands("NotReady", {**group, **taints}), within_seconds=30)
+    cordon(None)
+    waiting.eventually(lambda: stands("Ready", marked), within_seconds=30)
+    site.change_machine(nodePool=[ground.entry(node, mode="maintenance")])
+    waiting.eventually(lambda: stands("Maintenance", group), within_seconds=30)
 
 
 GUESTS = 5

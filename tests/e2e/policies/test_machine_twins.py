@@ -15,6 +15,7 @@ from tests.e2e.policies import ground, machines
 from tests.e2e.policies.ground import RUNTIME_NAMESPACE
 from tests.e2e.policies.machines import ELSEWHERE, GUESTS, NAMESPACES, MachineGround
 
+pytestmark = pytest.mark.accept("M2", part="the policies and their twins agree")
 REAL = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DEFAULTED = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}

@@ -208,6 +208,7 @@ def test_the_runtime_alone_opens_the_gate_and_writes_its_notes(machine_ground: M
         assert patch(machine_ground.runtime, stored, {**note, **opening}).ok
 
 
+@pytest.mark.accept("M2", part="a guest keeps its machine's resources")
 def test_a_guest_is_not_resized(machine_ground: MachineGround, stored: str) -> None:
     def resize(cpu: str) -> Response:
         amounts = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}

@@ -11,6 +11,7 @@ from autoscaler.api.policies import base, guests, machine_guests, machine_inject
 from tests.autoscaler.api.policies import machine_requests
 from tests.autoscaler.api.policies.machine_requests import GUEST, pod, request
 
+pytestmark = pytest.mark.accept("M2", part="what a guest may not do, in Python")
 MADE = machine_guests.made_in_order(machine_requests.NAMESPACE)
 
 
@@ -26,7 +27,6 @@ def test_an_injected_guest_is_let_in() -> None:
     assert refusal(injected(pod())) is None
 
 
-@pytest.mark.accept("M2", part="in Python")
 def test_a_container_that_the_pod_has_not_is_refused_by_name() -> None:
     said = refusal(injected(pod({**GUEST, keys.INJECTING_CONTAINER: "nobody"})))
     assert said == "label sluice.dev/injecting-container: the pod has no container 'nobody'"
@@ -58,7 +58,6 @@ def relabelled(old: dict[str, str], new: dict[str, str]) -> str | None:
     return machine_guests.LABELS.twin(request(pod(new), pod(old), namespace_labels={}))
 
 
-@pytest.mark.accept("M2", part="labels stay, in Python")
 @pytest.mark.parametrize("key", guests.KEPT)
 def test_the_labels_of_guests_and_sleepers_stay_as_they_were_made(key: str) -> None:
     without = {name: value for name, value in FULL.items() if name != key}
@@ -101,7 +100,6 @@ def test_a_guest_is_not_resized() -> None:
     assert machine_guests.SIZE.twin(request(new, old)) == machine_guests.SIZE_KEPT
 
 
-@pytest.mark.accept("M2", part="one label alone, in Python")
 @pytest.mark.parametrize(
     ("labels", "is_half"),
     [

@@ -12,6 +12,7 @@ from autoscaler.api.policies import base, machine_injection
 from tests.autoscaler.api.policies import machine_requests
 from tests.autoscaler.api.policies.machine_requests import GUEST, pod, request
 
+pytestmark = pytest.mark.accept("M2", part="injection, in Python")
 POLICY = machine_injection.policy(machine_requests.NAMESPACE)
 MEDIUM = {"cpu": "6", "memory": "48Gi"}
 XLARGE = {"cpu": "40500m", "memory": "128Gi", "nvidia.com/gpu": "2"}
@@ -40,7 +41,6 @@ def affinity(*given: Manifest) -> Manifest:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(given)}}}
 
 
-@pytest.mark.accept("M2", part="in Python")
 @pytest.mark.accept("M5", part="guests, in Python")
 def test_a_guest_gets_all_that_its_machine_type_says() -> None:
     got = injected(pod({**GUEST, keys.MACHINE_TYPE: "xlarge"}))
@@ -54,7 +54,6 @@ def test_a_guest_gets_all_that_its_machine_type_says() -> None:
     }
 
 
-@pytest.mark.accept("M2", part="in Python")
 @pytest.mark.parametrize(
     ("labels", "namespace_labels"),
     [
@@ -70,7 +69,6 @@ def test_who_is_no_guest_is_left_alone(labels: dict[str, str], namespace_labels:
     assert injected(pod(labels), namespace_labels=namespace_labels) == pod(labels)
 
 
-@pytest.mark.accept("M2", part="in Python")
 def test_the_container_named_by_label_gets_the_resources() -> None:
     want = {"requests": MEDIUM, "limits": MEDIUM}
     assert resources(pod()) == [want, None]
@@ -87,7 +85,6 @@ def test_what_a_container_asks_of_other_resources_is_kept() -> None:
     assert got == {"requests": {"ephemeral-storage": "5Gi", **MEDIUM}, "limits": MEDIUM, "claims": []}
 
 
-@pytest.mark.accept("M2", part="in Python")
 @pytest.mark.parametrize(
     ("given", "want"),
     [

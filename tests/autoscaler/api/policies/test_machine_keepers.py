@@ -39,6 +39,7 @@ def catalogue(name: str = names.MACHINE_CATALOGUE, namespace: str = NAMESPACE) -
     return {"metadata": {"name": name, "namespace": namespace}, "data": {}}
 
 
+@pytest.mark.accept("M2", part="the catalogue is the runtime's, in Python")
 @pytest.mark.parametrize(
     ("user", "is_refused"), [(RUNTIME, False), (identities.CONTROLLERS[0], False), ("admin", True)]
 )

@@ -9,6 +9,7 @@ from autoscaler.api.policies import machine_known
 from tests.autoscaler.api.policies import machine_requests
 from tests.autoscaler.api.policies.machine_requests import GUEST, pod, request
 
+pytestmark = pytest.mark.accept("M2", part="unknown groups and types, in Python")
 POLICY = machine_known.policy(machine_requests.NAMESPACE)
 
 
@@ -17,13 +18,11 @@ def refusal(group: str, machine_type: str, **fields: Any) -> str | None:
     return POLICY.twin(request(pod(labels), **fields))
 
 
-@pytest.mark.accept("M2", part="in Python")
 @pytest.mark.parametrize("group", ["nobody", "", "general.medium"])
 def test_an_unknown_group_is_refused_with_the_groups_named(group: str) -> None:
     assert "the groups are: general, spare" in (refusal(group, "medium") or "")
 
 
-@pytest.mark.accept("M2", part="in Python")
 @pytest.mark.parametrize("machine_type", ["huge", "", "medium.cpu"])
 def test_an_unknown_type_is_refused_with_the_groups_types_named(machine_type: str) -> None:
     said = refusal("general", machine_type) or ""
