@@ -158,6 +158,7 @@ async def test_a_refused_guest_is_told_and_lets_others_go_first() -> None:
         assert world.usage() == {"maximum": 2, "reserved": 0, "used": 1, "waiting": 1}
 
 
+@pytest.mark.accept("S1", part="machines: a stack that leaves opens gates and takes everything off nodes")
 @simulated
 async def test_leaving_opens_gates_and_takes_everything_off() -> None:
     world = two_nodes()

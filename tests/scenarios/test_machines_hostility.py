@@ -35,6 +35,7 @@ def refuse(world: World, method: str, part: str) -> Counter[float]:
     return minutes
 
 
+@pytest.mark.accept("M13", part="refused calls are bounded")
 @pytest.mark.parametrize(
     ("method", "part"),
     [
@@ -77,6 +78,7 @@ async def test_what_is_undone_by_hand_is_put_right() -> None:
         assert world.marks("n1")[keys.NODE_POOL] == "ready"
 
 
+@pytest.mark.accept("M13", part="what is undone by hand again and again is written less and less often")
 @simulated
 async def test_a_label_that_somebody_takes_off_again_and_again_is_written_less_and_less_often() -> None:
     world = one_node()
@@ -118,6 +120,7 @@ async def test_a_foreign_pod_that_steals_the_room_is_told_and_waited_for() -> No
         assert world.places() == {"guest": "n1"}
 
 
+@pytest.mark.accept("M2", part="the catalogue is put right")
 @simulated
 async def test_the_catalogue_comes_back_when_it_is_gone() -> None:
     world = one_node()

@@ -186,6 +186,7 @@ async def test_a_catalogue_that_is_being_written_when_the_stack_leaves_goes_too(
         assert not world.exists(kinds.CONFIG_MAPS, names.MACHINE_CATALOGUE)
 
 
+@pytest.mark.accept("S1", part="machines: guests that are made later are let through")
 @simulated
 async def test_guests_that_are_made_after_the_stack_has_left_are_let_through() -> None:
     world = World()

@@ -29,6 +29,7 @@ def everything(world: World) -> object:
     return world.marks("n1"), world.taints("n1"), world.rooms(), world.places(), sets, said
 
 
+@pytest.mark.accept("R5", part="a Machine that cannot be read keeps what it has")
 @simulated
 async def test_a_machine_that_cannot_be_read_any_more_keeps_what_it_has_until_it_can() -> None:
     world = one_node(available=2)
