@@ -26,7 +26,9 @@ from autoscaler.kube import kinds, objects, store, writer
 log = structlog.get_logger()
 ROUNDS: Final = 100
 """So many rounds a cycle has at most; what is left is the next one's."""
-JOBS_AT_ONCE: Final = 1000
+LONGEST_SECONDS: Final = 5.0
+"""A cycle that took so long has no more rounds, so that people are told how things stand while much changes."""
+JOBS_AT_ONCE: Final = 200
 ADMITTED_AT_ONCE: Final = 500
 FAILED_SECONDS: Final = 60.0
 """How long a job is left alone about which nothing could be decided."""
@@ -97,6 +99,9 @@ class Controller:
             await self._bring_jobs_up_to_date()
             wake_at = await self._admit()
             if not self._known.dirty:
+                break
+            if self._context.clock.monotonic() - began >= LONGEST_SECONDS:
+                wake_at = self._context.clock.now()
                 break
         told_at = await self._reporter.publish(self._carry_out, self._executor.due_at, self._tell, began=began)
         return clock.earliest((wake_at, told_at, self._alarms[0][0] if self._alarms else None))

@@ -29,6 +29,8 @@ AGAIN_SECONDS: Final = 60.0
 """How often a queue is looked at in which nothing moves: estimates grow."""
 TELL_SECONDS: Final = 10.0
 """How often one Workload is written to."""
+FIRST_AT_ONCE: Final = 50
+"""Once so many of the first are to be written to, the other queues wait for the next look."""
 REST_PER_SECOND: Final = 50
 """How many of those far back are told in a second."""
 REASONS_MAX: Final = 1000
@@ -87,7 +89,11 @@ class WaitingReports:
     def due(self) -> list[Write]:
         """Return what is to be written now."""
         self._forget()
-        planned = [write for queue in list(self._looks.take()) for write in self._look(queue)]
+        planned: list[Write] = []
+        for queue in self._looks.take():
+            planned += self._look(queue)
+            if len(planned) >= FIRST_AT_ONCE:
+                break
         planned += self._tell_rest()
         for write in planned:
             self._told_at.pop(write.uid, None)

@@ -8,6 +8,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.kube import kinds, port
+from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cluster.store import Change
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import (
     CLUSTER_QUEUES,
@@ -343,3 +345,35 @@ async def test_a_job_that_cannot_be_queued_is_told_why() -> None:
     told = world.events("job")["CannotBeQueued"]
     assert [each["type"] for each in told] == ["Warning"]
     assert "claim" in told[0]["message"]
+
+
+@simulated
+async def test_reports_leave_nine_tenths_of_a_slow_servers_time_to_admission() -> None:
+    world, told_at = World(latency_seconds=0.5), set[int]()
+
+    def note(change: Change) -> None:
+        if change.before is not None and change.after is not None:
+            told_at.add(int(virtual_time.clock().now()))
+
+    world.add_queue("team", cpu=0)
+    world.cluster.server.store.collection(WORKLOADS).listeners.append(note)
+    async with runtime(world):
+        for number in range(60):
+            world.add_job(f"job-{number:02}")
+            await asyncio.sleep(1)
+        moments = len(told_at)
+        await asyncio.sleep(20)
+        assert all(status(world, f"job-{number:02}") for number in range(60))
+    assert 4 <= moments <= 14
+
+
+@simulated
+async def test_a_job_that_ends_is_told_nothing_about_its_quota() -> None:
+    world = World(job_seconds=5.0)
+    world.add_queue("team", cpu=1)
+    async with runtime(world):
+        world.add_job("job")
+        await asyncio.sleep(60)
+    assert world.condition("Finished", "job") is not None
+    assert set(world.events("job")) >= {"Queued", "Admitted"}
+    assert "QuotaReleased" not in world.events("job")

@@ -6,7 +6,7 @@ from typing import Any
 
 from autoscaler.admission.quota import cycle
 from autoscaler.admission.quota.books import Books, Tables
-from autoscaler.admission.waiting_reports import AGAIN_SECONDS, REST_PER_SECOND, WaitingReports
+from autoscaler.admission.waiting_reports import AGAIN_SECONDS, FIRST_AT_ONCE, REST_PER_SECOND, WaitingReports
 from autoscaler.admission.workload import Workload
 from autoscaler.admission.writes import Write
 from autoscaler.api.manifests import Manifest
@@ -94,6 +94,15 @@ def test_five_thousand_are_told_once_so_many_a_second_and_then_nothing_is_writte
     assert set(told.writes.values()) == {1}
     assert len(told.writes) == 5000
     assert told.run(600) == 0
+
+
+def test_many_queues_are_told_of_a_few_at_a_time() -> None:
+    names = [f"q{number:02}" for number in range(30)]
+    made = tables(flavor(), *map(cluster_queue, names), *(local_queue(name, queue=name) for name in names))
+    told = Told(made, [waiting(number, queue=names[number % 30]) for number in range(300)])
+    assert FIRST_AT_ONCE <= len(told.cycle()) < FIRST_AT_ONCE + 20 + REST_PER_SECOND
+    told.run(10)
+    assert {told.status(f"w{number:04}")["position"] for number in range(300)} == set(range(1, 11))
 
 
 def test_what_a_cycle_costs_does_not_depend_on_how_many_wait() -> None:
