@@ -14,12 +14,9 @@ R = TypeVar("R")
 
 
 async def run(name: str, call: Callable[[], R], *, ended: Callable[[], None] | None = None) -> R:
-    """Return what a call returns, or raise what it raises.
+    """Return what a call that blocks returns, or raise what it raises, in a thread of this name.
 
-    Args:
-        name: what the thread is called.
-        call: what blocks.
-        ended: called in the event loop when the call has ended, also where nobody waits for it any more.
+    `ended` is called in the event loop when the call has ended, also where nobody waits for it any more.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[R] = loop.create_future()

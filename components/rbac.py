@@ -64,13 +64,7 @@ class _Right(NamedTuple):
 
 
 def runtime_roles(controllers: Iterable[str], *, scope: WorkerScope, classes: Sequence[str | None]) -> RuntimeRoles:
-    """Make the runtime's rules: merged, sorted, and nothing in a namespace that holds in the whole cluster anyway.
-
-    Args:
-        controllers: the controllers that run.
-        scope: which worker pools are handled.
-        classes: the classes of the worker pools that are handled; None is the default class.
-    """
+    """Make the runtime's rules: merged, sorted, and nothing in a namespace that holds in the whole cluster anyway."""
     rights: dict[Where, set[_Right]] = defaultdict(set)
     for rule in registry.kube_rules(controllers, scope=scope, classes=classes):
         rights[_place(rule.where, scope)].update(_rights(rule))

@@ -178,13 +178,7 @@ def leases(controller: Controller, *, scope: WorkerScope, classes: Sequence[str 
 
 
 def kube_rules(asked: Iterable[str], *, scope: WorkerScope, classes: Sequence[str | None]) -> tuple[KubeRule, ...]:
-    """Return what these controllers, and the engine under them, may do in Kubernetes.
-
-    Args:
-        asked: the controllers that run.
-        scope: which worker pools are handled.
-        classes: the classes of these pools; None is the default class.
-    """
+    """Return what these controllers, and the engine under them, may do in Kubernetes; class None is the default."""
     if not classes:
         raise ValueError("no class of worker pools is named: rules without names would be for all Leases")
     rules = list(ENGINE)

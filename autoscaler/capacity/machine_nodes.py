@@ -35,11 +35,7 @@ def predicted(
 ) -> Marks:
     """Return what a node with these labels and so much room will be given; nothing if it has its marks already.
 
-    Args:
-        machines: the groups, those that have a node first where several ask for it first.
-        labels: the node's own.
-        allocatable: what it can give to pods.
-        name: the node's name, if it is there already.
+    Of groups that ask for one node the first has it. A node that is not there yet has no name.
     """
     if keys.NODE_POOL in labels:
         return NONE

@@ -69,13 +69,8 @@ def look(
 ) -> NodeView:
     """Tell how a node stands; one that is named and missing is None.
 
-    Args:
-        machines: what all Machines say.
-        name: the node's name.
-        node: the node itself.
-        needed: the types of guests that are bound there and have not ended, and of open ones that may be bound there in
-            a moment: without a node, and not found unschedulable.
-        now: the time.
+    `needed` are the types of guests that are bound there and have not ended, and of open ones that may be bound there
+    in a moment: without a node, and not found unschedulable.
     """
     claims, trouble = machines.claims.of_node(name, node.meta.labels if node else {}), node_health.trouble(node)
     refusals, types = _housed(machines, claims.owner, node)

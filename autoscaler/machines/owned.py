@@ -77,10 +77,7 @@ def owner(machine: objects.Custom[Machine]) -> Manifest:
 def difference(wanted: Manifest, found: Owned | None, *, fixed: Iterable[Path]) -> Difference | None:
     """Return what is to be done about an object; None: it is as it should be, or is going and made again after that.
 
-    Args:
-        wanted: the object as it should be.
-        found: the object of that name, if there is one.
-        fixed: the fields that cannot change while the object lives.
+    `fixed` are the fields that cannot change while the object lives.
     """
     if found is None:
         return Create(manifest=_stripped(wanted))

@@ -27,14 +27,7 @@ _USAGE: Final = ("maximum", "reserved", "used", "waiting")
 def machine(
     stored: objects.Custom[Machine], usage: Mapping[str, Usage], said: Mapping[str, Said], now: float
 ) -> Manifest:
-    """Return what is to be written into a Machine's status; empty if it says all that.
-
-    Args:
-        stored: the Machine.
-        usage: how many machines are what, by type.
-        said: the conditions READY and NODES_READY.
-        now: the time.
-    """
+    """Return what is to be written into a Machine's status, with usage by type; empty if it says all that."""
     before, offered = stored.resource.status, stored.resource.spec.machine_types
     of_types = {each.name: _usage(usage[each.name]) for each in offered if each.name in usage}
     wanted = {
@@ -60,9 +53,7 @@ def node_pool(stored: objects.Custom[MachineNodePool], reports: Sequence[NodeRep
 def room(usage: Mapping[str, Usage], obstacles: Sequence[Said] = ()) -> Said:
     """Say whether all room is held that should be: that of every machine that no guest uses or waits for.
 
-    Args:
-        usage: how many machines are what, by type.
-        obstacles: what else keeps the group from working, the gravest first.
+    `obstacles` are what else keeps the group from working, the gravest first.
     """
     if obstacles:
         message = "; ".join(each.message for each in obstacles)
