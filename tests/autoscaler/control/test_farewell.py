@@ -8,7 +8,7 @@ from typing import Any
 
 from autoscaler.api import keys, names
 from autoscaler.control import drain_object, farewell
-from autoscaler.kube import kinds, port, writer
+from autoscaler.kube import kinds, objects, port, writer
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.deletes import Options
@@ -23,20 +23,21 @@ KEY = Key("default", names.DRAIN_OBJECT)
 class Toy:
     """A part of the runtime that remembers when it was to leave, and does as it is told then."""
 
-    def __init__(self) -> None:
-        self.cluster = SimulatedCluster(virtual_time.clock())
+    def __init__(self, *, latency_seconds: float = 0.0) -> None:
+        self.cluster = SimulatedCluster(virtual_time.clock(), latency_seconds=latency_seconds)
         self.make_drain_object()
         self.left_at: list[float] = []
         self.opened = 0
         self.error: port.KubeError | None = None
         self.go_on_at: float | None = None
         api = self.cluster.client("runtime")
+        self.writer = writer.Writer(api, writer.OpenFence())
         self._sources: list[Any] = []
         context: Any = SimpleNamespace(
             clock=virtual_time.clock(),
             api=api,
             namespace="default",
-            writer=writer.Writer(api, writer.OpenFence()),
+            writer=self.writer,
             feed=self._sources.append,
             held_back=lambda: None,
             wake=lambda _kind, _key: None,
@@ -126,3 +127,16 @@ async def test_whoever_was_to_stay_again_leaves_anew() -> None:
         assert toy.farewell.is_leaving
         await toy.farewell.carry_out()
         assert (len(toy.left_at), toy.opened) == (2, 0)
+
+
+@simulated
+async def test_what_was_sent_before_has_ended_when_we_begin_to_leave() -> None:
+    toy = Toy(latency_seconds=0.5)
+    target: writer.Target[Any] = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)
+    async with toy.leaving():
+        began = asyncio.get_running_loop().time()
+        sent = asyncio.create_task(toy.writer.create(target, {"metadata": {"name": "late", "namespace": "default"}}))
+        await asyncio.sleep(0.01)
+        await toy.farewell.carry_out()
+        assert sent.done()
+        assert toy.left_at[0] >= began + 0.5
