@@ -40,8 +40,16 @@ def test_pods_are_indexed_as_they_are(history: list[tuple[str, dict[str, Any] | 
         table.seen(made) if what is not None else table.gone(made.meta)
         assert before == copy  # what was handed out does not change
         assert index.snapshot() == pod_index.indexed(table)
-        assert list(index.snapshot().unbound) == [pod.meta.key for pod in table if not pod.node_name]
     assert pod_index.PodIndex(table).snapshot() == index.snapshot()
+
+
+def test_pods_that_wait_stay_in_the_order_in_which_they_came() -> None:
+    table: store.Table[objects.Pod] = store.Table()
+    index = pod_index.PodIndex(table)
+    steps = [("b", ""), ("c", ""), ("a", ""), ("c", "n1"), ("b", "")]
+    for version, (name, node) in enumerate(steps, start=1):
+        table.seen(versioned(seen.pod(name, node=node), version))
+    assert [key.name for key in index.snapshot().unbound] == ["b", "a"]
 
 
 @given(st.lists(st.tuples(NAMES, POD), unique_by=lambda each: each[0]), st.sets(NAMES))
