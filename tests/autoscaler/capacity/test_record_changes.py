@@ -127,3 +127,16 @@ def test_objects_that_have_the_same_instance_are_looked_at_together() -> None:
     followed.narrowed(followed.see(START))
     followed.changes.note("gpu-002")
     assert len(followed.narrowed(followed.see(START)).instances) == 2
+
+
+def test_an_instance_that_a_pod_is_promised_is_looked_at_when_it_is_and_when_it_is_not_any_more() -> None:
+    world = World(instances=[LaunchedInstance(id=name, launched_at=START) for name in NAMES])
+    world.settle(START + 100, random.Random(0))  # noqa: S311
+    followed = Followed(world)
+    followed.narrowed(followed.see(START + 100))
+    sight = followed.see(START + 200)
+    pod = books.pod("waits", nominated_node="i-3", phase="Pending")
+    promised = dataclasses.replace(sight.snapshot, indexed=sight.snapshot.indexed.nominated([pod]))
+    for snapshot in (promised, sight.snapshot):
+        (record,) = followed.narrowed(dataclasses.replace(sight, snapshot=snapshot)).instances
+        assert record.resource.status.node_name == "i-3"
