@@ -13,7 +13,7 @@ import structlog
 from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.resources.pools import InstancePoolSpec
-from autoscaler.capacity import accounting, clouds, life, lives, month_sums, record_changes
+from autoscaler.capacity import accounting, clouds, life, lives, month_sums, record_changes, record_index, remembered
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import Prices
 from autoscaler.kube import kinds, objects, port, store, writer
@@ -40,6 +40,8 @@ class Bookkeeper:
         self._clouds = known
         self._table: store.Table[Record] = context.watch(INSTANCES, objects.custom(resources.Instance))
         self._target = writer.Target(resource=INSTANCES, decode=objects.custom(resources.Instance), table=self._table)
+        self._instances = remembered.Remembered(_resources)
+        self._index = record_index.RecordIndex(self._table)
         self._sums = month_sums.MonthSums(self._table)
         self._changes = record_changes.RecordChanges(self._table, pods=pods, nodes=nodes)
         self._is_first = True
@@ -52,7 +54,11 @@ class Bookkeeper:
 
     def instances(self) -> tuple[resources.Instance, ...]:
         """Return all Instance objects."""
-        return tuple(each.resource for each in self._table)
+        return self._instances(self._table.snapshot())
+
+    def indexed(self) -> record_index.IndexedRecords:
+        """Return the same, by instance."""
+        return self._index.snapshot()
 
     def used(self, now: float, pools: Mapping[str, InstancePoolSpec], prices: Prices) -> accounting.MonthToDate:
         """Return what was used this month."""
@@ -136,3 +142,7 @@ class Bookkeeper:
     def _learn(self, pool: str, sample: life.Sample) -> None:
         key = accounting.ScopePool(sample.scope or "", pool)
         self.durations[key] = self.durations.get(key, accounting.Durations()).with_sample(sample.seconds)
+
+
+def _resources(records: Mapping[objects.Key, Record]) -> tuple[resources.Instance, ...]:
+    return tuple(record.resource for record in records.values())

@@ -7,14 +7,14 @@ which tells its age. Nothing is read while we may not act.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from autoscaler import backoff, control
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.accounts import ProviderAccount, ProviderAccountSpec
-from autoscaler.capacity import sightings
+from autoscaler.capacity import remembered, sightings
 from autoscaler.cloud import catalogue, view
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, objects, store
@@ -52,6 +52,10 @@ class Clouds:
         self._reopen_at: dict[str, float] = {}
         """When accounts that could not be used are tried again."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._groups = remembered.Remembered(_together)
+        self._lives = remembered.Remembered(_merged)  # a reading makes these anew
+        self._outdated = remembered.Remembered(_united)
+        self._launched_at = remembered.Remembered(_launched_at)
         self.broken: dict[str, str] = {}
         """Accounts that cannot be used, and why."""
         context.feed(self)
@@ -69,6 +73,7 @@ class Clouds:
     def groups(self, accounts: Mapping[str, str]) -> tuple[cloud.NodeGroup, ...]:
         """Return all node groups, as they were last read and written; `accounts` says whose each pool is.
 
+        While they do not change, it is the same tuple.
         Two accounts may see the same groups: each group is told once, by the account that its pool names, and is
         written to through that one alone.
         """
@@ -78,7 +83,7 @@ class Clouds:
                 if accounts.get(group.key.pool, name) == name:
                     found.setdefault(group.name, (name, group))
         self._owners = {name: account for name, (account, _) in found.items()}
-        return tuple(group for _, (_, group) in sorted(found.items()))
+        return self._groups(*(group for _, (_, group) in sorted(found.items())))
 
     @property
     def accounts(self) -> store.Table[Account]:
@@ -130,28 +135,24 @@ class Clouds:
         known = [at for at in times if at is not None]
         return min(known) if known and len(known) == len(times) else None
 
-    def lives(self) -> dict[cloud.InstanceId, cloud.Life]:
-        """Return when instances began and ended, as far as the clouds have told."""
-        return {instance: life for seen in self._seen.values() for instance, life in seen.lives.items()}
+    def lives(self) -> Mapping[cloud.InstanceId, cloud.Life]:
+        """Return when instances began and ended, as far as the clouds have told; the same until they tell more."""
+        return self._lives(*(seen.lives for seen in self._seen.values()))
 
     def ends(self) -> dict[cloud.InstanceId, float]:
         """Return when node groups say that they ended instances, of those of which nobody else can tell."""
         return {instance: at for seen in self._seen.values() for instance, at in seen.ends.items()}
 
-    def launched_at(self) -> dict[cloud.InstanceId, float]:
+    def launched_at(self) -> Mapping[cloud.InstanceId, float]:
         """Return when instances were launched: as the clouds have told, and not before we saw them come.
 
         A provider's clock may be behind ours; nobody must be given up for that.
         """
-        return {
-            one: max(life.launched_at, seen.appeared.get(one, 0.0))
-            for seen in self._seen.values()
-            for one, life in seen.lives.items()
-        }
+        return self._launched_at(*(each for seen in self._seen.values() for each in (seen.lives, seen.appeared)))
 
     def outdated(self) -> frozenset[cloud.InstanceId]:
         """Return instances that were made from a template that says something else than their group's does now."""
-        return frozenset(one for seen in self._seen.values() for one in seen.outdated or ())
+        return self._outdated(*(seen.outdated for seen in self._seen.values()))
 
     def unsure(self) -> frozenset[str]:
         """Return the provider ids of instances of which nobody could tell yet what they were made from."""
@@ -288,3 +289,24 @@ class Clouds:
             seen.failing_since = self._context.clock.monotonic()
         was_out, seen.is_out = seen.is_out, name in self.outages()
         return changed or seen.is_out is not was_out, pause
+
+
+def _together(*groups: cloud.NodeGroup) -> tuple[cloud.NodeGroup, ...]:
+    return groups
+
+
+def _united(*told: frozenset[cloud.InstanceId] | None) -> frozenset[cloud.InstanceId]:
+    return frozenset(one for each in told for one in each or ())
+
+
+def _merged(*told: Mapping[cloud.InstanceId, cloud.Life]) -> dict[cloud.InstanceId, cloud.Life]:
+    return {one: life for each in told for one, life in each.items()}
+
+
+def _launched_at(*told: Mapping[cloud.InstanceId, Any]) -> dict[cloud.InstanceId, float]:
+    """Take, for each account, the lives of its instances and when they appeared."""
+    return {
+        one: max(life.launched_at, appeared.get(one, 0.0))
+        for lives, appeared in zip(told[::2], told[1::2], strict=True)
+        for one, life in lives.items()
+    }

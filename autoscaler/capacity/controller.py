@@ -174,7 +174,7 @@ class Controller:
             now=now,
             pods=pods,
             indexed=indexed,
-            nodes=self._nodes.snapshot(),
+            nodes=self._node_index.nodes(),
             by_provider=self._node_index.by_provider(),
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
             pools=pools,
@@ -190,6 +190,7 @@ class Controller:
             experience=self._experience,
             learned=learning.amounts(self._learned),
             instances=self._books.instances(),
+            records=self._books.indexed(),
             used=self._books.used(now, pools, self._prices),
             durations={**publishing.durations_of(each.resource for each in self._scopes), **self._books.durations},
             prices=self._prices,
@@ -215,13 +216,14 @@ class Controller:
 
     def _learn(self, snapshot: Snapshot, plan: decide.Plan) -> None:
         """Remember what nodes really offer, and where pods found no room although there should have been some."""
-        groups = {
-            node.meta.key.name: group.key
-            for group in snapshot.groups
-            for node in supply.nodes_of(snapshot, group).values()
-        }
-        taking = experience.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else None
-        self._experience = experience.learn(self._experience, plan.landed, groups, now=snapshot.now, taking=taking)
+        if plan.landed or self._experience:
+            groups = {
+                node.meta.key.name: group.key
+                for group in snapshot.groups
+                for node in supply.nodes_of(snapshot, group).values()
+            }
+            taking = experience.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else None
+            self._experience = experience.learn(self._experience, plan.landed, groups, now=snapshot.now, taking=taking)
         self._learned = learning.learn(self._learned, snapshot)
 
     # Launches

@@ -6,7 +6,7 @@ instance ends.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import structlog
@@ -106,9 +106,8 @@ class Departures:
         self._idle = removal.idle_since(snapshot, self._idle)
         choice = removal.choose(snapshot, self._idle, needed)
         chosen = {each.node.name: each for each in choice.removals}
-        members = {one.provider_id for group in snapshot.groups for one in group.members}
-        await self._spare({*chosen, *(drain.node.name for drain in going)}, members)
-        marked = {node.meta.key.name for node in self._nodes if draining.is_marked(node)}  # somebody may take it off
+        await self._spare({*chosen, *(drain.node.name for drain in going)}, snapshot.groups)
+        marked = {node.meta.key.name for node in marks.marked(self._nodes.snapshot())}  # somebody may take it off
         self._marked = {name: at for name, at in self._marked.items() if name in chosen and name in marked}
         for name, each in chosen.items():
             if name not in self._marked:
@@ -122,14 +121,16 @@ class Departures:
     def _settled(self, name: str) -> bool:
         return self._context.clock.monotonic() >= self._marked.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS
 
-    async def _spare(self, going: set[str], members: set[str]) -> None:
+    async def _spare(self, going: set[str], groups: Iterable[cloud.NodeGroup]) -> None:
         """Take our mark off nodes that are not to go: a pod came, they are needed, or who marked them is gone.
 
         A node whose instance ends already keeps it: nothing may go there any more.
         """
-        marked = [node for node in self._nodes if draining.is_marked(node, _TAKEN_BACK) and node.provider_id in members]
-        unsure = self._clouds.unsure()  # whether they are outdated
-        for node in [each for each in marked if each.meta.key.name not in going]:
+        marked = [node for node in marks.marked(self._nodes.snapshot()) if draining.is_marked(node, _TAKEN_BACK)]
+        spared = [node for node in marked if node.meta.key.name not in going]
+        members = {one.provider_id for group in groups for one in group.members} if spared else ()
+        unsure = self._clouds.unsure() if spared else ()  # whether they are outdated
+        for node in [each for each in spared if each.provider_id in members]:
             if node.provider_id in unsure and draining.is_marked(node, {marks.Draining.REPLACED}):
                 continue
             await self._drainer.unmark(node)

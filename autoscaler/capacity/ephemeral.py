@@ -157,6 +157,8 @@ def leftovers(snapshot: Snapshot) -> dict[objects.Key, frozenset[str]]:
 
     They must go on elsewhere, or the instance would stay for them. What would not, ends there by itself.
     """
+    if not snapshot.spent:
+        return {}
     spent = {
         node.meta.key.name: node.meta.key
         for group in snapshot.groups
@@ -164,7 +166,7 @@ def leftovers(snapshot: Snapshot) -> dict[objects.Key, frozenset[str]]:
         if one.id in snapshot.spent and (node := snapshot.by_provider.get(one.provider_id)) is not None
     }
     found: dict[objects.Key, set[str]] = {}
-    for pod in snapshot.pods.values() if spent else ():
+    for pod in snapshot.pods.values():
         if pod.node_name in spent and work.is_work(pod) and not is_request(pod) and not work.ends(pod):
             found.setdefault(spent[pod.node_name], set()).add(pod.meta.uid)
     return {key: frozenset(uids) for key, uids in found.items()}

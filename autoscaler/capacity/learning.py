@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool
+from autoscaler.capacity import remembered
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import shapes
+from autoscaler.kube import objects, shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +50,17 @@ def recall(
     known: Known, pools: Iterable[InstancePool], groups: Collection[cloud.NodeGroup]
 ) -> dict[NodeGroupKey, Learned]:
     """Forget what is of another template, and add what pools wrote down about groups of which nothing is known."""
-    recalled = {group.key: known[group.key] for group in groups if _is_of(known.get(group.key), group)}
+    hashes = _hashes(groups)
+    recalled = {
+        group.key: known[group.key]
+        for group in groups
+        if group.key in known and known[group.key].template_hash == hashes[group.name]
+    }
     unknown = {group.name: group for group in groups if group.key not in recalled}
     for pool in pools if unknown else ():
         for written in pool.status.node_groups:
             group = unknown.get(cloud.GroupName(written.name))
-            if group is not None and written.learned and written.template_hash == template_hash(group):
+            if group is not None and written.learned and written.template_hash == hashes[group.name]:
                 amounts = shapes.amounts(written.learned)
                 recalled[group.key] = Learned(template_hash=written.template_hash, amounts=amounts)
     return recalled
@@ -62,16 +68,13 @@ def recall(
 
 def learn(known: Known, snapshot: Snapshot) -> dict[NodeGroupKey, Learned]:
     """Return what nodes of each group offer: the least of those that are there, or what others offered before."""
-    learned = {}
+    learned, hashes = {}, _hashes(snapshot.groups)
+    offered = _offered(snapshot.groups, snapshot.by_provider, snapshot.outdated)
     for group in snapshot.groups:
         before = known.get(group.key)
-        there = [
-            snapshot.by_provider.get(one.provider_id) for one in group.instances if one.id not in snapshot.outdated
-        ]
-        ready = [node.allocatable for node in there if node is not None and node.ready]
-        if ready:
-            learned[group.key] = Learned(template_hash=template_hash(group), amounts=_least(ready))
-        elif before is not None and _is_of(before, group):
+        if group.key in offered:
+            learned[group.key] = Learned(template_hash=hashes[group.name], amounts=offered[group.key])
+        elif before is not None and before.template_hash == hashes[group.name]:
             learned[group.key] = before
     return learned
 
@@ -81,8 +84,23 @@ def amounts(known: Known) -> dict[NodeGroupKey, Mapping[str, int]]:
     return {key: learned.amounts for key, learned in known.items()}
 
 
-def _is_of(learned: Learned | None, group: cloud.NodeGroup) -> bool:
-    return learned is not None and learned.template_hash == template_hash(group)
+@remembered.Remembered
+def _hashes(groups: Iterable[cloud.NodeGroup]) -> dict[cloud.GroupName, str | None]:
+    return {group.name: template_hash(group) for group in groups}
+
+
+@remembered.Remembered
+def _offered(
+    groups: Iterable[cloud.NodeGroup], nodes: Mapping[str, objects.Node], outdated: Collection[cloud.InstanceId]
+) -> dict[NodeGroupKey, dict[str, int]]:
+    """Return the least that ready nodes of each group offer, of those that are not outdated."""
+    offered = {}
+    for group in groups:
+        there = [nodes.get(one.provider_id) for one in group.instances if one.id not in outdated]
+        ready = [node.allocatable for node in there if node is not None and node.ready]
+        if ready:
+            offered[group.key] = _least(ready)
+    return offered
 
 
 def _least(offered: Sequence[Mapping[str, int]]) -> dict[str, int]:

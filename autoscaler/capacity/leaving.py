@@ -148,9 +148,11 @@ def condition(pool: InstancePool, snapshot: Snapshot) -> Manifest:
 
 def _nodes(snapshot: Snapshot) -> dict[str, list[objects.Node]]:
     """Return the nodes of all pools that are being removed: by their label, or by their group."""
-    members = {one.provider_id: group.key.pool for group in snapshot.groups for one in group.members}
     found: dict[str, list[objects.Node]] = {pool: [] for pool in sorted(snapshot.leaving)}
-    for _, node in sorted(snapshot.nodes.items()) if found else ():
+    if not found:
+        return found
+    members = {one.provider_id: group.key.pool for group in snapshot.groups for one in group.members}
+    for _, node in sorted(snapshot.nodes.items()):
         pool = members.get(node.provider_id) or node.meta.labels.get(keys.INSTANCE_POOL, "")
         if pool in found:
             found[pool].append(node)
@@ -159,7 +161,7 @@ def _nodes(snapshot: Snapshot) -> dict[str, list[objects.Node]]:
 
 def _abandoned(snapshot: Snapshot) -> Iterable[objects.Node]:
     """Yield nodes that were drained and whose pool is gone."""
-    for node in snapshot.nodes.values():
+    for node in marks.marked(snapshot.nodes):
         if marks.is_drained(node) and node.meta.labels.get(keys.INSTANCE_POOL) not in snapshot.pools:
             yield node
 

@@ -3,10 +3,12 @@
 A node that is only idle goes on counting as room: it is spared if it is needed. One that is drained does not.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
 from autoscaler.api import keys
+from autoscaler.capacity import remembered
 from autoscaler.kube import objects
 
 
@@ -50,6 +52,12 @@ DRAINED: Final = frozenset(map(str, Draining))
 def of(node: objects.Node) -> str | None:
     """Return what our mark on a node says; None if there is none."""
     return next((taint.value for taint in node.taints if taint.key == keys.REMOVING), None)
+
+
+@remembered.Remembered
+def marked(nodes: Mapping[objects.Key, objects.Node]) -> tuple[objects.Node, ...]:
+    """Return the nodes that carry our mark."""
+    return tuple(node for node in nodes.values() if of(node) is not None)
 
 
 def is_drained(node: objects.Node) -> bool:

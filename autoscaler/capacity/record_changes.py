@@ -29,6 +29,7 @@ class RecordChanges:
         self._changed: set[objects.Key] = set()
         self._groups: dict[cloud.GroupName, cloud.NodeGroup] = {}
         self._listed: dict[cloud.InstanceId, tuple[cloud.GroupName, cloud.Instance]] = {}
+        self._unrecorded: set[cloud.InstanceId] = set()
         self._lives: Mapping[cloud.InstanceId, cloud.Life] = {}
         self._promised: frozenset[tuple[str, str]] = frozenset()
         records.listen(self._note_record)
@@ -49,7 +50,7 @@ class RecordChanges:
         Where several have the same instance, all of them are among these or none is.
         """
         self._compare_listing(snapshot.groups)
-        if told != self._lives:
+        if told is not self._lives:
             for one, _ in self._lives.items() ^ told.items():
                 self.note_instance(one)
             self._lives = told
@@ -69,8 +70,7 @@ class RecordChanges:
 
     def has_unrecorded(self) -> bool:
         """Tell whether an instance is listed that no object tells of."""
-        recorded = self._by_instance
-        return any(not recorded.get(one) for one in self._listed)
+        return bool(self._unrecorded)
 
     def narrowed(self, snapshot: Snapshot, records: Iterable[Record]) -> Snapshot:
         """Return a snapshot in which the groups have no other instances than those of these objects."""
@@ -103,9 +103,11 @@ class RecordChanges:
             self.note_instance(one.id)
             if self._listed.get(one.id, (group,))[0] == group:
                 self._listed.pop(one.id, None)
+            self._look_for_record(one.id)
         for one in set(new) - set(old):
             self.note_instance(one.id)
             self._listed[one.id] = (group, one)
+            self._look_for_record(one.id)
 
     def _note_record(self, old: Record | None, new: Record | None) -> None:
         for record in (old, new):
@@ -113,6 +115,13 @@ class RecordChanges:
                 self._changed.add(record.meta.key)
                 for one in _instance_ids(record):
                     self.note_instance(one)
+                    self._look_for_record(one)
+
+    def _look_for_record(self, one: cloud.InstanceId) -> None:
+        if one in self._listed and not self._by_instance.get(one):
+            self._unrecorded.add(one)
+        else:
+            self._unrecorded.discard(one)
 
     def _note_pod(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
         for name in {pod_index.node_of(pod) for pod in (old, new) if pod is not None}:

@@ -6,12 +6,12 @@ Whoever carries this out marks the node, waits, and looks again before anything 
 """
 
 import dataclasses
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from autoscaler.capacity import accounting, budgets, machine_demand, offers, supply, wishes
+from autoscaler.capacity import budgets, machine_demand, offers, remembered, wishes
 from autoscaler.capacity.marks import Idle
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -47,23 +47,42 @@ class Choice:
 
 def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
     """Return since when each idle node of a group has been so, given what was known a moment ago."""
-    busy = {
-        node.provider_id
-        for name in snapshot.indexed.working
-        if (node := snapshot.nodes.get(objects.Key("", name))) is not None
+    working, written = snapshot.indexed.working, snapshot.records.idle_since
+    ready, sharing = _ready(snapshot.groups, snapshot.by_provider), _sharing(snapshot.nodes)
+    idle = {name: ready[name].node.provider_id for name in ready.keys() - working.keys()}
+    return {
+        name: written.get(provider_id, before.get(name, snapshot.now))
+        for name, provider_id in idle.items()
+        if not any(other in working for other in sharing.get(provider_id, ()))
     }
-    written = {
-        each.status.provider_id: each.status.idle_since.timestamp()
-        for each in snapshot.instances
-        if each.status.idle_since is not None and each.status.phase in accounting.LIVING
+
+
+class _Ready(NamedTuple):
+    """A ready node of a group."""
+
+    group: cloud.NodeGroup
+    instance: cloud.Instance
+    node: objects.Node
+
+
+@remembered.Remembered
+def _ready(groups: Iterable[cloud.NodeGroup], nodes: Mapping[str, objects.Node]) -> dict[str, _Ready]:
+    """Return the ready nodes of all groups, by name."""
+    found = ((group, one, nodes.get(one.provider_id)) for group in groups for one in group.instances)
+    return {
+        node.meta.key.name: _Ready(group, one, node)
+        for group, one, node in found
+        if node is not None and node.ready and one.lifecycle is not cloud.Lifecycle.LEAVING
     }
-    found = {}
-    for group in snapshot.groups:
-        for provider_id, node in supply.nodes_of(snapshot, group).items():
-            name = node.meta.key.name
-            if node.ready and provider_id not in busy:  # several nodes may name one instance
-                found[name] = written.get(provider_id, before.get(name, snapshot.now))
-    return found
+
+
+@remembered.Remembered
+def _sharing(nodes: Mapping[objects.Key, objects.Node]) -> dict[str, list[str]]:
+    """Return the names of nodes that are on one instance with others, by that instance."""
+    found = defaultdict[str, list[str]](list)
+    for node in nodes.values():
+        found[node.provider_id].append(node.meta.key.name)
+    return {provider_id: names for provider_id, names in found.items() if len(names) > 1}
 
 
 def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]) -> Choice:
@@ -107,24 +126,22 @@ def _early(snapshot: Snapshot) -> dict[str, Idle]:
 
 
 def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Removal, float]]:
-    for group in snapshot.groups:
-        pool = snapshot.pools.get(group.key.pool)
-        nodes = supply.nodes_of(snapshot, group)
-        for instance in group.members if pool is not None else ():
-            node = nodes.get(instance.provider_id)
-            if pool is None or node is None or node.meta.key.name not in idle:
-                continue
-            since = idle[node.meta.key.name]
-            removal = Removal(
-                pool=group.key.pool,
-                group=group.name,
-                instance=instance.id,
-                node=node.meta.key,
-                node_uid=node.meta.uid,
-                reason=Idle.IDLE,
-                idle_since=since,
-            )
-            yield removal, since + pool.limits.max_idle_seconds
+    ready = _ready(snapshot.groups, snapshot.by_provider)
+    for name, since in idle.items():
+        there = ready.get(name)
+        pool = snapshot.pools.get(there.group.key.pool) if there is not None else None
+        if there is None or pool is None or there.instance.lifecycle is cloud.Lifecycle.ASIDE:
+            continue
+        removal = Removal(
+            pool=there.group.key.pool,
+            group=there.group.name,
+            instance=there.instance.id,
+            node=there.node.meta.key,
+            node_uid=there.node.meta.uid,
+            reason=Idle.IDLE,
+            idle_since=since,
+        )
+        yield removal, since + pool.limits.max_idle_seconds
 
 
 def _replacing(snapshot: Snapshot) -> set[str]:

@@ -77,6 +77,8 @@ def choose(snapshot: Snapshot, plan: Plan, memory: Memory) -> Choice:
 
 def outdated_of(snapshot: Snapshot, pool: str) -> int:
     """Count a pool's instances that were made from another launch template than their group has now."""
+    if not snapshot.outdated:
+        return 0
     return sum(
         one.id in snapshot.outdated for group in snapshot.groups if group.key.pool == pool for one in group.members
     )

@@ -4,19 +4,20 @@ An instance that does not become a ready node in time, or whose node was lost an
 It goes even where its group is at its minimum: then it is replaced instead of removed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import supply
+from autoscaler.capacity import remembered, supply
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 
 LOST_SECONDS: Final = 900.0
 """A node that was ready may be away for so long."""
+_Unready = list[tuple[cloud.Instance, objects.Node | None]]
 AWAY_MAX: Final = 3
 AWAY_PERCENT: Final = 45
 """If more than these are away at once, none of them is replaced."""
@@ -57,9 +58,9 @@ class Choice:
 
 def nodeless_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
     """Return since when instances have been without the node that they had, given what was known a moment ago."""
-    members = [one for group in snapshot.groups for one in group.members]
-    lacking = {one.provider_id for one in members if one.provider_id not in snapshot.by_provider}
-    return {one: before.get(one, snapshot.now) for one in lacking & supply.were_ready(snapshot)}
+    unready = _unready(snapshot.groups, snapshot.by_provider)
+    lacking = {one.provider_id for there in unready.values() for one, node in there if node is None}
+    return {one: before.get(one, snapshot.now) for one in lacking & snapshot.records.were_ready}
 
 
 def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> Choice:
@@ -96,11 +97,23 @@ def _away(snapshot: Snapshot) -> int:
 
     Nodes that somebody deleted do not count: nothing runs on them any more, whoever sees them.
     """
-    known = supply.were_ready(snapshot)
-    members = [one.provider_id for group in snapshot.groups for one in group.members if one.provider_id in known]
-    nodes = snapshot.by_provider
-    away = sum(one in nodes and not nodes[one].ready for one in members)
-    return away if away > AWAY_MAX and away * 100 > len(members) * AWAY_PERCENT else 0
+    known = snapshot.records.were_ready
+    unready = _unready(snapshot.groups, snapshot.by_provider)
+    away = sum(node is not None and one.provider_id in known for there in unready.values() for one, node in there)
+    if away <= AWAY_MAX:
+        return 0
+    members = sum(one.provider_id in known for group in snapshot.groups for one in group.members)
+    return away if away * 100 > members * AWAY_PERCENT else 0
+
+
+@remembered.Remembered
+def _unready(groups: Iterable[cloud.NodeGroup], nodes: Mapping[str, objects.Node]) -> dict[cloud.GroupName, _Unready]:
+    """Return by group the members that are no ready nodes, each with the node that it is."""
+    found = {}
+    for group in groups:
+        members = [(one, nodes.get(one.provider_id)) for one in group.members]
+        found[group.name] = [(one, node) for one, node in members if node is None or not node.ready]
+    return found
 
 
 def _useless(
@@ -109,12 +122,9 @@ def _useless(
     """Yield instances that are no ready nodes, since when, and when that has lasted too long."""
     pool = snapshot.pools.get(group.key.pool)
     timeout = pool.registration_timeout_seconds if pool is not None else supply.TIMEOUT_SECONDS
-    nodes = supply.nodes_of(snapshot, group)
-    for instance in group.members:
-        node, launched_at = nodes.get(instance.provider_id), snapshot.launched_at.get(instance.id)
-        if node is not None and node.ready:
-            continue
-        if instance.provider_id in supply.were_ready(snapshot):
+    for instance, node in _unready(snapshot.groups, snapshot.by_provider)[group.name]:
+        launched_at = snapshot.launched_at.get(instance.id)
+        if instance.provider_id in snapshot.records.were_ready:
             gone_at = nodeless.get(instance.provider_id, snapshot.now)
             since = gone_at if node is None else node.ready_changed_at or node.meta.created_at
             yield instance, node, Reason.LOST, since, since + LOST_SECONDS

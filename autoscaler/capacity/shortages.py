@@ -41,7 +41,8 @@ class Shortages:
 
     async def look(self, snapshot: Snapshot) -> bool:
         """Note what failed and came; False: a group could not be set to what it has, and must be again."""
-        self._known = availability.current(self._known, snapshot.now, availability.came(snapshot))
+        came = availability.came(snapshot) if self._known else {}
+        self._known = availability.current(self._known, snapshot.now, came)
         for seen in self._clouds.seen.values():
             reading = seen.view.reading
             for name, failures in reading.failures.items() if reading is not None else ():

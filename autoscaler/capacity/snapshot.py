@@ -11,6 +11,7 @@ from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.pod_index import IndexedPods
+from autoscaler.capacity.record_index import IndexedRecords
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -70,6 +71,8 @@ class Snapshot:
     """What nodes of a group really offered; groups that had none are not in it."""
     instances: tuple[Instance, ...] = ()
     """The Instance objects, which keep the books."""
+    records: IndexedRecords = field(default_factory=IndexedRecords)
+    """The same, by instance."""
     used: MonthToDate | None = None
     """What was used of this month; None: nobody has kept the sums, and they are made from `instances`."""
     durations: Mapping[ScopePool, Durations] = field(default_factory=dict)

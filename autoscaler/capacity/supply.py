@@ -5,13 +5,11 @@ promised, but not for ever: after its pool's registration timeout it counts no m
 room for one, and where it is kept for somebody, for that pod only.
 """
 
-import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from autoscaler.api import keys
-from autoscaler.api.resources.instances import Phase
-from autoscaler.capacity import ephemeral, machine_nodes, marks, templates
+from autoscaler.capacity import ephemeral, machine_nodes, marks, remembered, templates
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
@@ -72,7 +70,7 @@ def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
 def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
     """Count a group's instances that are asked for, start, or have registered and are not ready yet."""
     nodes = nodes_of(snapshot, group)
-    known = nodes.keys() | were_ready(snapshot)  # one that was a node and is none any more does not come again
+    known = nodes.keys() | snapshot.records.were_ready  # one that was a node and is none any more does not come again
     starting = [one for one in group.members if one.provider_id not in known]
     strangers = nodes.keys() - {one.provider_id for one in group.members}
     unlaunched = max(0, group.desired - len(group.members) - len(strangers))
@@ -81,16 +79,21 @@ def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
 
 def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.Node]:
     """Return the nodes of a group's instances, by provider id; those that are about to be gone are not among them."""
-    known = snapshot.by_provider
-    staying = [one for one in group.instances if one.lifecycle is not cloud.Lifecycle.LEAVING]
-    return {one.provider_id: known[one.provider_id] for one in staying if one.provider_id in known}
+    found = _nodes_by_group(snapshot.groups, snapshot.by_provider)
+    return found[group.name]
 
 
-@functools.lru_cache(maxsize=2)
-def were_ready(snapshot: Snapshot) -> frozenset[str]:
-    """Return the provider ids of instances whose nodes were ready once: their records say so."""
-    living = [each.status for each in snapshot.instances if each.status.phase in {Phase.READY, Phase.DRAINING}]
-    return frozenset(status.provider_id for status in living if status.provider_id)
+@remembered.Remembered
+def _nodes_by_group(
+    groups: Iterable[cloud.NodeGroup], known: Mapping[str, objects.Node]
+) -> dict[cloud.GroupName, dict[str, objects.Node]]:
+    return {group.name: {one.provider_id: known[one.provider_id] for one in _staying(group, known)} for group in groups}
+
+
+def _staying(group: cloud.NodeGroup, known: Mapping[str, objects.Node]) -> Iterator[cloud.Instance]:
+    for one in group.instances:
+        if one.lifecycle is not cloud.Lifecycle.LEAVING and one.provider_id in known:
+            yield one
 
 
 def is_usable(node: objects.Node) -> bool:

@@ -110,11 +110,12 @@ class Instance:
     is_protected: bool = False
     template: TemplateRef | None = None
     """None where it was started without one, or the template is gone."""
+    provider_id: str = field(init=False, compare=False, repr=False)
+    """The name by which its Node refers to it."""
 
-    @property
-    def provider_id(self) -> str:
-        """The name by which its Node refers to it."""
-        return f"aws:///{self.zone}/{self.id}"
+    def __post_init__(self) -> None:
+        """Make once what is read again and again."""
+        object.__setattr__(self, "provider_id", f"aws:///{self.zone}/{self.id}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +148,13 @@ class NodeGroup:
     """Processes that somebody has suspended, such as Launch."""
     is_protecting: bool = True
     """New instances are protected from scale-in."""
+    members: tuple[Instance, ...] = field(init=False, compare=False, repr=False)
+    """The instances that count: starting or in service."""
 
-    @property
-    def members(self) -> tuple[Instance, ...]:
-        """The instances that count: starting or in service."""
-        return tuple(one for one in self.instances if one.lifecycle in {Lifecycle.PENDING, Lifecycle.IN_SERVICE})
+    def __post_init__(self) -> None:
+        """Make once what is read again and again."""
+        counting = {Lifecycle.PENDING, Lifecycle.IN_SERVICE}
+        object.__setattr__(self, "members", tuple(one for one in self.instances if one.lifecycle in counting))
 
     @property
     def missing(self) -> int:

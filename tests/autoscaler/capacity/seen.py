@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.api import keys
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePoolSpec
-from autoscaler.capacity import pod_index
+from autoscaler.capacity import pod_index, record_index
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
@@ -120,6 +120,7 @@ def snapshot(*, pods: Iterable[objects.Pod] = (), nodes: Iterable[objects.Node] 
         "now": NOW,
         "pools": {"workers": pool()},
         "types": catalogue.bundled(),
+        "records": record_index.indexed(more.get("instances", ())),
     }
     return Snapshot(
         pods=everybody,

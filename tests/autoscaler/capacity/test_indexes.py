@@ -1,14 +1,16 @@
 """Whatever comes, changes and goes: the indexes of pods and nodes say what everything there says afresh."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.capacity import node_index, pod_index
+from autoscaler.api.resources.instances import Instance
+from autoscaler.capacity import node_index, pod_index, record_index, remembered
 from autoscaler.kube import objects, store
-from tests.autoscaler.capacity import seen
+from tests.autoscaler.capacity import books, seen
 
 SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
 POD = st.fixed_dictionaries(
@@ -21,6 +23,13 @@ POD = st.fixed_dictionaries(
 )
 NODE = st.fixed_dictionaries(
     {"providerID": st.sampled_from(["", "aws:///a/i-1", "aws:///a/i-2"]), "ready": st.booleans()}
+)
+RECORD = st.fixed_dictionaries(
+    {
+        "phase": st.sampled_from(["Launching", "Ready", "Draining", "Terminated"]),
+        "providerID": st.sampled_from([None, "aws:///a/i-1", "aws:///a/i-2"]),
+        "idleSince": st.none() | st.integers(0, 60).map(lambda after: books.date(books.START + after)),
+    }
 )
 NAMES = st.sampled_from("abcd")
 
@@ -69,8 +78,53 @@ def test_nodes_are_indexed_by_instance_as_they_are(history: list[tuple[str, dict
     index = node_index.NodeIndex(table)
     for version, (name, what) in enumerate(history, start=1):
         before = index.by_provider()
-        copy = node_index.by_provider(table)
+        copy = dict(before)
         made = versioned(seen.node(name, **(what or {})), version)
         table.seen(made) if what is not None else table.gone(made.meta)
         assert before == copy
-        assert index.by_provider() == node_index.by_provider(table)
+        assert unversioned(index.by_provider()) == unversioned(node_index.by_provider(table))
+        assert unversioned(index.nodes()) == unversioned(table.snapshot())
+        assert list(index.nodes()) == list(table.snapshot())
+
+
+def unversioned(nodes: Mapping[Any, objects.Node]) -> dict[Any, objects.Node]:
+    return {key: versioned(node, 1) for key, node in nodes.items()}
+
+
+def test_a_node_of_which_nothing_but_the_version_changed_makes_nothing_new() -> None:
+    table: store.Table[objects.Node] = store.Table()
+    index = node_index.NodeIndex(table)
+    table.seen(versioned(seen.node(), 1))
+    nodes, by_provider = index.nodes(), index.by_provider()
+    table.seen(versioned(seen.node(), 2))
+    assert index.nodes() is nodes
+    assert index.by_provider() is by_provider
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.none() | RECORD), max_size=30))
+def test_records_are_indexed_as_they_are(history: list[tuple[int, dict[str, Any] | None]]) -> None:
+    table: store.Table[objects.Custom[Instance]] = store.Table()
+    index = record_index.RecordIndex(table)
+    for version, (number, what) in enumerate(history, start=1):
+        before = index.snapshot()
+        copy = (before.were_ready, dict(before.idle_since))
+        made = books.instance(number, version=version, **(what or {}))
+        table.seen(made) if what is not None else table.gone(made.meta)
+        assert (before.were_ready, before.idle_since) == copy  # what was handed out does not change
+        got, want = index.snapshot(), record_index.indexed(each.resource for each in table)
+        assert (got.were_ready, got.idle_since.keys()) == (want.were_ready, want.idle_since.keys())
+        told = {(each.resource.status.provider_id, each.resource.status.idle_since) for each in table}
+        assert all((one, books.date(since)) in told for one, since in got.idle_since.items())  # any of several
+
+
+def test_an_answer_is_remembered_for_the_very_same_objects_alone() -> None:
+    asked = list[tuple[object, ...]]()
+
+    def add_up(*numbers: list[int]) -> int:
+        asked.append(numbers)
+        return sum(map(sum, numbers))
+
+    summed = remembered.Remembered(add_up)
+    one, same = [1, 2], [1, 2]
+    assert [summed(one), summed(one), summed(same), summed(same, one), summed(one)] == [3, 3, 3, 6, 3]
+    assert [tuple(map(id, each)) for each in asked] == [(id(one),), (id(same),), (id(same), id(one)), (id(one),)]
