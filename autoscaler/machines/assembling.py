@@ -1,20 +1,21 @@
-"""Put together what is known of a group, as it is decided on. It decides nothing."""
+"""Put together what is known of a group, as it is decided on: what changed since it was last. It decides nothing."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from autoscaler.api import machine_catalogue, names
 from autoscaler.api.machine_catalogue import MachineResources
 from autoscaler.kube import shapes
 from autoscaler.kube.objects import Key
-from autoscaler.machines import model, stateful_sets
+from autoscaler.machines import stateful_sets
+from autoscaler.machines.group_state import GroupState
 from autoscaler.machines.known import Known, Machine, Tables
-from autoscaler.machines.model import PODS, Group, Guest, MachineType, Sleeper
-from autoscaler.machines.views import Views
+from autoscaler.machines.model import PODS, Guest, MachineType, Phase, Sleeper
+from autoscaler.machines.views import Barred, Views
 
 
 class Assembling:
-    """Makes groups of what the tables hold."""
+    """Keeps the states of groups as the tables are."""
 
     def __init__(
         self,
@@ -31,53 +32,75 @@ class Assembling:
         self._known = known
         self._views = views
         self._namespace = namespace
+        self._states: dict[str, GroupState] = {}
         self._types: dict[str, tuple[Machine, tuple[MachineType, ...]]] = {}
         """By group: the types, and the version of the Machine that they were read from."""
+        self._differed: dict[str, Collection[Key]] = {}
+        """By group: the StatefulSets that were not as they should be when sleepers were last compared with them."""
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str) -> GroupState:
         """Return a group as it is now; one whose Machine is gone has no types."""
         machine = self._tables.machines.get(Key("", name))
-        nodes = self._views.nodes(name)
-        reach = _Reach(self._views, nodes)
-        return Group(
-            name=name,
-            types=self._types_of(name, machine),
-            nodes=nodes,
-            guests=tuple(self._guests(name, reach)),
-            sleepers=tuple(self._sleepers(name, reach)),
-            outsiders=tuple(self._known.outsiders(name)),
-            is_deleted=machine is None or machine.meta.deleted_at is not None,
-        )
+        state = self._states.get(name)
+        if state is None:
+            state = self._states[name] = GroupState(name)
+            self._known.pods.setdefault(name, {}).update(dict.fromkeys(self._known.all_pods(name)))
+            self._views.changed[name].update(dict.fromkeys(self._views.names(name)))
+        is_deleted = machine is None or machine.meta.deleted_at is not None
+        state.set_types(self._types_of(name, machine), is_deleted=is_deleted)
+        self._note_revised(state)
+        for uid in self._known.pods.pop(name, ()):
+            self._take_pod(state, uid)
+        for node in self._views.changed.pop(name, ()):
+            state.put_node(node, self._views.node(node, name))
+        if machine is None and state.is_empty:
+            self.forget(name)
+        return state
+
+    def forget(self, name: str) -> None:
+        """Forget what is known of a group; it is put together afresh if it is asked for again."""
+        self._states.pop(name, None)
+        self._types.pop(name, None)
+        self._differed.pop(name, None)
+        self._known.pods.pop(name, None)
+        self._views.changed.pop(name, None)
 
     def _types_of(self, name: str, machine: Machine | None) -> tuple[MachineType, ...]:
         if machine is None:
-            self._types.pop(name, None)
             return ()
         known = self._types.get(name)
         if known is None or known[0].resource.spec is not machine.resource.spec:
             known = self._types[name] = (machine, machine_types(machine))
         return known[1]
 
-    def _guests(self, name: str, reach: "_Reach") -> Iterator[Guest]:
-        for guest in self._known.guests(name):
-            barred = reach.barred(guest.type, self._shape(guest.key)) if guest.is_waiting else frozenset()
-            yield dataclasses.replace(guest, barred=barred) if barred else guest
+    def _note_revised(self, state: GroupState) -> None:
+        """Have all sleepers of a group looked at again if the templates changed that they should be of."""
+        differing = self._differing(state.name)
+        if state.name not in self._known.revised and differing == self._differed.get(state.name, frozenset()):
+            return
+        self._known.revised.pop(state.name, None)
+        self._differed[state.name] = differing
+        self._known.pods.setdefault(state.name, {}).update(dict.fromkeys(state.sleepers))
 
-    def _sleepers(self, name: str, reach: "_Reach") -> Iterator[Sleeper]:
-        revisions: dict[str, str | None] = {}
-        for sleeper in self._known.sleepers(name):
-            if sleeper.type not in revisions:
-                revisions[sleeper.type] = self._revision(sleeper.type, name)
-            pod = self._tables.pods.get(sleeper.key)
-            if pod is None:
-                continue
-            is_outdated = stateful_sets.is_outdated(pod.meta, revisions[sleeper.type])
-            barred = frozenset[str]()
-            if sleeper.phase is not model.Phase.BOUND:
-                barred = reach.barred(sleeper.type, pod.shape, pinned=sleeper.node)
-            if is_outdated or barred:
-                sleeper = dataclasses.replace(sleeper, is_outdated=is_outdated, barred=barred)  # noqa: PLW2901
-            yield sleeper
+    def _take_pod(self, state: GroupState, uid: str) -> None:
+        """Take a guest or a sleeper over as it is now, or is no longer."""
+        guest, sleeper = self._known.guest(state.name, uid), self._known.sleeper(state.name, uid)
+        state.put_guest(uid, guest and self._guest(guest))
+        state.put_sleeper(uid, sleeper and self._sleeper(sleeper, state.name))
+        state.put_outsider(uid, self._known.outsider(state.name, uid))
+
+    def _guest(self, guest: Guest) -> Guest:
+        shape = self._shape(guest.key) if guest.is_waiting else None
+        return guest if shape is None else dataclasses.replace(guest, barred=Barred(shape, self._views))
+
+    def _sleeper(self, sleeper: Sleeper, group: str) -> Sleeper:
+        pod = self._tables.pods.get(sleeper.key)
+        if pod is None:
+            return sleeper
+        if stateful_sets.is_outdated(pod.meta, self._revision(sleeper.type, group)):
+            return dataclasses.replace(sleeper, is_outdated=True)
+        is_bound = sleeper.phase is Phase.BOUND
+        return sleeper if is_bound else dataclasses.replace(sleeper, barred=Barred(pod.shape, self._views))
 
     def _revision(self, machine_type: str, group: str) -> str | None:
         """Return which template sleepers should be of; None: not known now, for one since it is somebody else's."""
@@ -88,30 +111,6 @@ class Assembling:
     def _shape(self, key: Key) -> shapes.Shape | None:
         pod = self._tables.pods.get(key)
         return None if pod is None else pod.shape
-
-
-class _Reach:
-    """Which nodes of a group do not let in pods, found once for each shape."""
-
-    def __init__(self, views: Views, nodes: tuple[model.Node, ...]) -> None:
-        self._views = views
-        self._by_type: dict[str, list[str]] = {}
-        for node in nodes:
-            for each in node.types if node.is_usable else ():
-                self._by_type.setdefault(each, []).append(node.name)
-        self._known: dict[tuple[str, shapes.Shape, str], frozenset[str]] = {}
-
-    def barred(self, machine_type: str, shape: shapes.Shape | None, pinned: str = "") -> frozenset[str]:
-        """Return the nodes of a type that do not let in a pod of a shape, or of these the one that it is pinned to."""
-        if shape is None:
-            return frozenset()
-        key = (machine_type, shape, pinned)
-        found = self._known.get(key)
-        if found is None:
-            there = self._by_type.get(machine_type, [])
-            there = [name for name in there if name == pinned] if pinned else there
-            found = self._known[key] = self._views.barred(shape, there)
-        return found
 
 
 def machine_types(machine: Machine) -> tuple[MachineType, ...]:

@@ -153,6 +153,7 @@ class Controller:
     def _step(self, group: str, now: float) -> list[Write]:
         """Decide about one group; one that makes no sense to us keeps nobody else waiting, and what it has."""
         if group in self._known.unreadable:
+            self._assembling.forget(group)
             return []
         try:
             return [*self._made(group), *self._decided(group, now)]
@@ -175,7 +176,7 @@ class Controller:
 
     def _decided(self, group: str, now: float) -> list[Write]:
         self._note_on_their_way(group)
-        plan = decide.decide(self._assembling.group(group), now=now)
+        plan = decide.of_state(self._assembling.group(group), now=now)
         self._telling.of_waiting(group, plan.waiting)
         self._reporting.note(group, plan.usage, self._all_obstacles(group))
         if plan.wake_at is not None:

@@ -1,26 +1,30 @@
-"""How many guests and sleepers of a type there are, and how many more may be opened. Pure: all is derived from pods.
+"""How many guests and sleepers of a type there are, and how many more may be opened: all is derived from pods.
 
 Open sleepers, bound or not and on any node, and open guests, bound, unbound, refused or terminating, are never more
-than the type's maximum. That is checked here, before every opening of either.
+than the type's maximum. That is checked here, before every opening of either. Counts are kept current as guests and
+sleepers come and go; a plan counts what it opens in a copy.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autoscaler.machines.model import Guest, MachineType, Node, Phase, Sleeper, Usage
+from autoscaler.machines.model import Guest, Phase, Sleeper, Usage
 
 
 @dataclass(slots=True)
 class Count:
     """What there is of one type, and what the plan in hand opens besides."""
 
-    maximum: int
+    maximum: int = 0
     open_guests: int = 0
     open_sleepers: int = 0
     """Terminating ones among them."""
     used: int = 0
     waiting: int = 0
     """Guests that are looked at and have no node."""
+    unbound: int = 0
+    """Guests that have no node, those that are not looked at among them."""
+    reserved: int = 0
+    """Sleepers that are bound to ready nodes."""
 
     @property
     def may_open(self) -> bool:
@@ -32,39 +36,18 @@ class Count:
         """Return how many sleepers should be open at most."""
         return max(0, self.maximum - self.used - self.waiting)
 
+    @property
+    def usage(self) -> Usage:
+        """Return what status shows."""
+        return Usage(maximum=self.maximum, reserved=self.reserved, used=self.used, waiting=self.unbound)
 
-def of(types: Iterable[MachineType], guests: Iterable[Guest], sleepers: Iterable[Sleeper]) -> dict[str, Count]:
-    """Count each type's guests and sleepers."""
-    counts = {each.name: Count(each.maximum) for each in types}
-    for guest in guests:
-        count = counts[guest.type]
-        count.open_guests += guest.is_open
-        count.used += guest.is_used
-        count.waiting += guest.is_waiting
-    for sleeper in sleepers:
-        counts[sleeper.type].open_sleepers += sleeper.is_open
-    return counts
+    def count_guest(self, guest: Guest, by: int) -> None:
+        """Count a guest in, by 1, or out, by -1."""
+        self.open_guests += by * guest.is_open
+        self.used += by * guest.is_used
+        self.waiting += by * guest.is_waiting
+        self.unbound += by * (guest.phase is not Phase.BOUND)
 
-
-def usage(
-    types: Iterable[MachineType], nodes: Iterable[Node], guests: Iterable[Guest], sleepers: Iterable[Sleeper]
-) -> dict[str, Usage]:
-    """Count what status shows of each type."""
-    ready = {node.name for node in nodes if node.is_ready}
-    used, waiting, reserved = (dict.fromkeys((each.name for each in types), 0) for _ in range(3))
-    for guest in guests:
-        if guest.type in used:
-            used[guest.type] += guest.is_used
-            waiting[guest.type] += guest.phase is not Phase.BOUND
-    for sleeper in sleepers:
-        if sleeper.type in reserved:
-            reserved[sleeper.type] += sleeper.phase is Phase.BOUND and sleeper.node in ready
-    return {
-        each.name: Usage(
-            maximum=each.maximum,
-            reserved=reserved[each.name],
-            used=used[each.name],
-            waiting=waiting[each.name],
-        )
-        for each in types
-    }
+    def count_sleeper(self, sleeper: Sleeper, by: int) -> None:
+        """Count a sleeper in, by 1, or out, by -1."""
+        self.open_sleepers += by * sleeper.is_open

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from autoscaler.api import keys
 from autoscaler.kube import kinds, objects, store
 from autoscaler.machines import assembling, decide, pods, views, why_waiting
+from autoscaler.machines.group_state import GroupState
 from autoscaler.machines.known import Known, Tables
-from autoscaler.machines.model import Group, Guest, Node, Phase, Plan, Waiting
+from autoscaler.machines.model import Guest, Node, Phase, Plan, Waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +40,11 @@ def of_guest(tables: Tables, pod: objects.Pod, now: float) -> Explanation | None
     seen = views.Views(tables, known)
     seen.refresh(now)
     group = assembling.Assembling(tables, known, seen, _namespace(tables.pods)).group(name)
-    guest = next((each for each in group.guests if each.uid == pod.meta.uid), None)
+    guest = group.guests.get(pod.meta.uid)
     title = f"Pod {pod.meta.key.namespace}/{pod.meta.key.name}, a guest of machine group {name}"
     if guest is None:
         return Explanation(title=title, facts=(("waits", why_waiting.outside(pod.meta.key.namespace)),))
-    plan = decide.decide(group, now=now)
+    plan = decide.of_state(group, now=now)
     rows = () if guest.phase is Phase.BOUND else tuple(_rows(group, guest))
     return Explanation(title=title, facts=tuple(_facts(guest, plan)), rows=rows)
 
@@ -62,20 +63,21 @@ def _facts(guest: Guest, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "promised", f"node {guest.promised}"
 
 
-def _rows(group: Group, guest: Guest) -> Iterator[Row]:
-    for node in sorted(group.nodes, key=lambda each: each.name):
+def _rows(group: GroupState, guest: Guest) -> Iterator[Row]:
+    for node in sorted(group.nodes.values(), key=lambda each: each.name):
         if guest.type in node.types:
             yield Row(node=node.name, says=_says(group, node, guest))
 
 
-def _says(group: Group, node: Node, guest: Guest) -> str:
+def _says(group: GroupState, node: Node, guest: Guest) -> str:
     if not node.is_ready:
         return "takes no guests now"
     if not node.is_marked:
         return "does not carry our labels yet"
     if node.name in guest.barred:
         return "does not let it in, by its selectors, affinity or tolerations"
-    held = sorted(f"{each.type} #{each.ordinal}" for each in group.sleepers if each.is_open and each.node == node.name)
+    there = (each for each in group.sleepers.values() if each.is_open and each.node == node.name)
+    held = sorted(f"{each.type} #{each.ordinal}" for each in there)
     room = _short(node, guest)
     said = f"has no room: {room}" if room else "has room"
     said += f"; sleepers hold room: {', '.join(held)}" if held else ""

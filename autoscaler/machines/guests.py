@@ -5,7 +5,7 @@ given up for it or is opened; one that is open holds the others back until it ha
 All others are planned too, so that nobody else takes the room that they will need.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
@@ -13,11 +13,11 @@ from typing import Final
 from autoscaler import clock
 from autoscaler.kube.objects import Key
 from autoscaler.machines.counts import Count
+from autoscaler.machines.group_state import GroupState
 from autoscaler.machines.model import (
     Command,
     DeleteSleeper,
     Guest,
-    Node,
     OpenGuest,
     Phase,
     PromiseGuest,
@@ -55,18 +55,29 @@ class Placing:
     """The UID of the guest whose turn it is; None: nobody can be served."""
     full: set[str] = field(default_factory=set)
     """The UIDs of guests for whom no machine of their type is left."""
-    contested: set[str] = field(default_factory=set)
+    contested: list[Container[str]] = field(default_factory=list)
     """Nodes that the scheduler may choose for a guest that is open, whatever is planned: no sleeper is opened there."""
     wake_at: float | None = None
 
     @property
-    def given_up(self) -> set[str]:
-        """Return the UIDs of sleepers that are planned to make room for guests."""
-        return {sleeper.uid for spot in self.spots.values() for sleeper in spot.gives_up}
+    def given_up(self) -> list[Sleeper]:
+        """Return the sleepers that make room for guests, now or in their turn."""
+        now = [each.sleeper for each in self.commands if isinstance(each, DeleteSleeper)]
+        return [*now, *(sleeper for spot in self.spots.values() for sleeper in spot.gives_up)]
 
 
-def place(guests: Iterable[Guest], counts: Mapping[str, Count], rooms: Rooms, line: "Sleepers", now: float) -> Placing:
-    """Do the next thing for the first guest that can be served, and plan all others."""
+def place(
+    state: GroupState, guests: Iterable[Guest], counts: Mapping[str, Count], rooms: Rooms, *, now: float
+) -> Placing:
+    """Do the next thing for the first guest that can be served, and plan all others.
+
+    Args:
+        state: the group.
+        guests: those of its guests that wait, of types that share nodes.
+        counts: what there is of each of these types.
+        rooms: where they fit.
+        now: the time.
+    """
     placing = Placing()
     left = {name: count.maximum - count.open_guests for name, count in counts.items()}
     for turn, guest in in_order(guests, rooms, now):
@@ -78,50 +89,30 @@ def place(guests: Iterable[Guest], counts: Mapping[str, Count], rooms: Rooms, li
             continue
         spot = rooms.spot(guest)
         if placing.served is None:
-            _serve(placing, turn, guest, spot, _Means(counts[guest.type], rooms, line, now))
+            _serve(placing, turn, guest, spot, _Means(state, counts[guest.type], rooms, now))
         if spot is not None:
             placing.spots[guest.uid] = spot
             rooms.plan(guest, spot)
             left[guest.type] -= guest.phase is Phase.GATED
         if turn is Turn.TRYING:
-            placing.contested.update(rooms.free_nodes(guest))
+            placing.contested.append(rooms.free_nodes(guest))
             placing.wake_at = clock.earliest((placing.wake_at, _over_at(guest)))
     return placing
 
 
 def in_order(guests: Iterable[Guest], rooms: Rooms, now: float) -> list[tuple[Turn, Guest]]:
-    """Return the waiting guests with their turns, first come first within each."""
-    turns = [(_turn(guest, now), guest) for guest in guests if guest.is_waiting]
+    """Return waiting guests with their turns, first come first within each."""
+    turns = [(_turn(guest, now), guest) for guest in guests]
     return sorted(turns, key=lambda each: _rank(each[0], each[1], rooms))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sleepers:
-    """The sleepers that may be given up when no more guests and sleepers of a type may be open."""
-
-    by_type: Mapping[str, list[Sleeper]]
-    """Open ones that are not going already, in the order in which they go."""
-
-
-def sleepers_in_order(sleepers: Iterable[Sleeper], nodes: Iterable[Node], doomed: Iterable[Sleeper]) -> Sleepers:
-    """Sort open sleepers: unbound ones, then those on nodes that are not ready, then any, by falling ordinal."""
-    ready = {node.name for node in nodes if node.is_ready}
-    going = {each.uid for each in doomed}
-    there = [each for each in sleepers if each.is_open and not each.is_terminating and each.uid not in going]
-    there.sort(key=lambda each: (each.phase is Phase.BOUND, each.node in ready, -each.ordinal))
-    by_type: dict[str, list[Sleeper]] = {}
-    for each in there:
-        by_type.setdefault(each.type, []).append(each)
-    return Sleepers(by_type=by_type)
 
 
 @dataclass(frozen=True, slots=True)
 class _Means:
     """What a guest can be served with."""
 
+    state: GroupState
     count: Count
     rooms: Rooms
-    line: Sleepers
     now: float
 
 
@@ -135,7 +126,7 @@ def _serve(placing: Placing, turn: Turn, guest: Guest, spot: Spot | None, means:
         placing.commands.append(command)
     if isinstance(command, OpenGuest):
         means.count.open_guests += 1
-        placing.contested.update(means.rooms.free_nodes(guest))
+        placing.contested.append(means.rooms.free_nodes(guest))
 
 
 def _next(turn: Turn, guest: Guest, spot: Spot, means: _Means) -> Command | None:
@@ -146,9 +137,9 @@ def _next(turn: Turn, guest: Guest, spot: Spot, means: _Means) -> Command | None
     if means.count.may_open:
         why = f"node {spot.node} has room for it"
         return OpenGuest(guest=guest, trying_since=means.now, why=why)
-    for sleeper in means.line.by_type.get(guest.type, ()):
+    for uid in means.state.open_sleepers(guest.type):
         why = f"{_named(guest)} finds room on node {spot.node}, and no more than {means.count.maximum} may be open"
-        return DeleteSleeper(sleeper=sleeper, why=why)
+        return DeleteSleeper(sleeper=means.state.sleepers[uid], why=why)
     return None
 
 
@@ -171,8 +162,8 @@ def _next_of_open(turn: Turn, guest: Guest, spot: Spot, now: float) -> Command |
 
 
 def _tried(guest: Guest, rooms: Rooms) -> RecordTried:
-    free = rooms.free_nodes(guest)
-    kept = {name for name in guest.tried if name in rooms.nodes}
+    free = frozenset(rooms.free_nodes(guest))
+    kept = {name for name in guest.tried if rooms.is_usable(name)}
     said = f"although {', '.join(sorted(free))} had room" if free else "and no node had room"
     why = f"the scheduler found no node for it for {REFUSED_SECONDS:g} s, {said}"
     return RecordTried(guest=guest, nodes=frozenset({*kept, *free}), why=why)

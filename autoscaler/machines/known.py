@@ -6,17 +6,18 @@ It notes which groups and which nodes changed, so that a step costs what changed
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from autoscaler import control
 from autoscaler.api import keys, resources
 from autoscaler.kube import incremental, kinds, objects, store
-from autoscaler.machines import owned, pods
+from autoscaler.machines import owned, pods, stateful_sets
 from autoscaler.machines.claims import GroupType
 from autoscaler.machines.model import PODS, Guest, Phase, Sleeper
 
 Machine = objects.Custom[resources.Machine]
+Made = owned.Owned | objects.Custom[resources.MachineNodePool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,8 @@ class GroupPods:
     guests: dict[str, tuple[Guest, bool]] = field(default_factory=dict)
     """Those that say they are, with whether we wrote on them."""
     sleepers: dict[str, Sleeper] = field(default_factory=dict)
+    opened: dict[str, None] = field(default_factory=dict)
+    """Of the guests, those that the scheduler may bind in a moment."""
     _count: int = 0
 
     def add(self, pod: objects.Pod) -> None:
@@ -62,13 +65,17 @@ class GroupPods:
         if pods.is_sleeper(pod, self.namespace):
             self.sleepers[pod.meta.uid] = pods.sleeper(pod)
         elif pods.is_guest(pod):
-            self.guests[pod.meta.uid] = (pods.guest(pod), pods.is_stamped(pod))
+            guest = pods.guest(pod)
+            self.guests[pod.meta.uid] = (guest, pods.is_stamped(pod))
+            if guest.phase is Phase.OPEN and guest.unschedulable_since is None:
+                self.opened[pod.meta.uid] = None
 
     def remove(self, pod: objects.Pod) -> None:
         """Give a pod up."""
         self._count -= 1
         self.sleepers.pop(pod.meta.uid, None)
         self.guests.pop(pod.meta.uid, None)
+        self.opened.pop(pod.meta.uid, None)
 
     def __len__(self) -> int:
         return self._count
@@ -106,10 +113,14 @@ class Known:
         """Groups about which something changed, oldest first."""
         self.nodes: dict[str, None] = {}
         """Nodes that changed, or whose guests did."""
+        self.pods: dict[str, dict[str, None]] = {}
+        """The UIDs of guests and sleepers that changed, by group."""
         self.owned: dict[str, None] = {}
         """Groups whose StatefulSets, Services or MachineNodePool are to be compared with what is wanted."""
         self.blocked: set[str] = set()
         """Groups for which something cannot be made, since an object that is not theirs has its name."""
+        self.revised: dict[str, None] = {}
+        """Groups of which a StatefulSet has a new template."""
         self.are_machines_new = True
         """Whether a Machine changed since this was last set to False."""
         self.by_group: incremental.IncrementalIndex[str, objects.Pod, GroupPods] = incremental.IncrementalIndex(
@@ -125,6 +136,8 @@ class Known:
         tables.nodes.listen(self._node_changed)
         tables.machines.listen(self._machine_changed)
         tables.namespaces.listen(self._namespace_changed)
+        tables.stateful_sets.listen(self._set_changed)
+        tables.node_pools.listen(self._node_pool_changed)
         for table in (tables.stateful_sets, tables.services, tables.node_pools):
             table.listen(self._owned_changed)
 
@@ -161,33 +174,32 @@ class Known:
         self.groups.clear()
         return taken
 
-    def guests(self, group: str) -> Iterator[Guest]:
-        """Return the guests of a group: those in namespaces where machines are given, and those that we wrote on."""
+    def all_pods(self, group: str) -> list[str]:
+        """Return the UIDs of all guests and sleepers of a group."""
         there = self.by_group.get(group)
-        for guest, is_stamped in there.guests.values() if there is not None else ():
-            if is_stamped or self._gives_machines(guest.key.namespace):
-                yield guest
+        return [*there.guests, *there.sleepers] if there is not None else []
 
-    def outsiders(self, group: str) -> Iterator[Guest]:
-        """Return those who wait behind our gate in namespaces where no machines are given, or not any more."""
-        there = self.by_group.get(group)
-        for guest, is_stamped in there.guests.values() if there is not None else ():
-            is_gated = guest.phase in {Phase.GATED, Phase.HELD}
-            if is_gated and not is_stamped and not self._gives_machines(guest.key.namespace):
-                yield guest
+    def guest(self, group: str, uid: str) -> Guest | None:
+        """Return a guest: one in a namespace where machines are given, or that we wrote on."""
+        found = self._says_guest(group, uid)
+        return found[0] if found is not None and self._is_guest(*found) else None
 
-    def sleepers(self, group: str) -> Collection[Sleeper]:
-        """Return the sleepers of a group."""
+    def outsider(self, group: str, uid: str) -> Guest | None:
+        """Return one who waits behind our gate in a namespace where no machines are given, or not any more."""
+        found = self._says_guest(group, uid)
+        is_out = found is not None and found[0].phase in {Phase.GATED, Phase.HELD} and not self._is_guest(*found)
+        return found[0] if found is not None and is_out else None
+
+    def sleeper(self, group: str, uid: str) -> Sleeper | None:
+        """Return a sleeper."""
         there = self.by_group.get(group)
-        return there.sleepers.values() if there is not None else ()
+        return there.sleepers.get(uid) if there is not None else None
 
     def on_their_way(self, group: str) -> frozenset[GroupType]:
         """Return the types of open guests that the scheduler may bind in a moment."""
-        return frozenset(
-            GroupType(group, guest.type)
-            for guest in self.guests(group)
-            if guest.phase is Phase.OPEN and guest.unschedulable_since is None
-        )
+        there = self.by_group.get(group)
+        found = (self.guest(group, uid) for uid in there.opened) if there is not None else ()
+        return frozenset(GroupType(group, guest.type) for guest in found if guest is not None)
 
     def used(self, node: str) -> Counter[str]:
         """Return what pods take of a node."""
@@ -199,16 +211,24 @@ class Known:
         there = self.by_node.get(node)
         return frozenset(each for each, count in there.guests.items() if count > 0) if there else frozenset()
 
-    def _gives_machines(self, namespace: str) -> bool:
-        found = self._tables.namespaces.get(objects.Key("", namespace))
-        return found is not None and found.meta.labels.get(keys.INJECT_RESOURCE) == keys.INJECT_ENABLED
+    def _says_guest(self, group: str, uid: str) -> tuple[Guest, bool] | None:
+        there = self.by_group.get(group)
+        return there.guests.get(uid) if there is not None else None
+
+    def _is_guest(self, guest: Guest, is_stamped: bool) -> bool:  # noqa: FBT001  # as the index has both
+        found = self._tables.namespaces.get(objects.Key("", guest.key.namespace))
+        gives = found is not None and found.meta.labels.get(keys.INJECT_RESOURCE) == keys.INJECT_ENABLED
+        return is_stamped or gives
 
     def _pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
-        if _decided_on(old) != _decided_on(new):
+        is_decided_on = _decided_on(old) != _decided_on(new)
+        if is_decided_on:
             self._stir.set()
-            for each in (old, new):
-                group = pods.group_of(each) if each is not None else None
-                if group is not None:
+        for each in (old, new):
+            group = pods.group_of(each) if each is not None else None
+            if each is not None and group is not None:
+                self.pods.setdefault(group, {})[each.meta.uid] = None
+                if is_decided_on:
                     self.groups[group] = None
         if _held(old) != _held(new):
             for each in (old, new):
@@ -232,14 +252,24 @@ class Known:
         said = [each.meta.labels.get(keys.INJECT_RESOURCE) if each is not None else None for each in (old, new)]
         if said[0] != said[1]:
             self.groups.update(dict.fromkeys(self.by_group))
+            for group in self.by_group:
+                self.pods.setdefault(group, {}).update(dict.fromkeys(self.all_pods(group)))
 
-    def _owned_changed(self, old: objects.Stored | None, new: objects.Stored | None) -> None:
-        changed = [each.meta.labels.get(keys.MACHINE_GROUP) for each in (old, new) if each is not None]
+    def _owned_changed(self, old: Made | None, new: Made | None) -> None:
+        changed = _groups_of(old, new) if _made(old) != _made(new) else []
         if new is None:
             changed += sorted(self.blocked)  # a name is free again
         for group in changed:
-            if group is not None:
-                self.owned[group] = None
+            self.owned[group] = None
+            self.groups[group] = None
+
+    def _node_pool_changed(self, old: Made | None, new: Made | None) -> None:
+        self.groups.update(dict.fromkeys(_groups_of(old, new)))  # somebody may have changed what it says
+
+    def _set_changed(self, old: owned.Owned | None, new: owned.Owned | None) -> None:
+        if _revision(old) != _revision(new):
+            for group in _groups_of(old, new):
+                self.revised[group] = None
                 self.groups[group] = None
 
 
@@ -265,6 +295,26 @@ def _decided_on(pod: objects.Pod | None) -> tuple[object, ...] | None:
     meta = pod.meta
     state = (pod.node_name, pod.gates, pod.unschedulable_since, pod.waiting_reasons, meta.deleted_at is None)
     return (group, meta.uid, meta.labels, meta.annotations, pod.shape, *state)
+
+
+def _groups_of(*changed: Made | None) -> list[str]:
+    found = (each.meta.labels.get(keys.MACHINE_GROUP) for each in changed if each is not None)
+    return [group for group in found if group is not None]
+
+
+def _made(found: Made | None) -> tuple[object, ...] | None:
+    """Return all that may differ from what is wanted of an object: what others report in its status does not."""
+    if found is None:
+        return None
+    meta, is_kept = found.meta, found.meta.deleted_at is None
+    if not isinstance(found, owned.Owned):
+        return meta.uid, meta.labels, is_kept, meta.owners, found.resource.spec
+    owners = found.manifest["metadata"].get("ownerReferences")
+    return meta.uid, meta.labels, is_kept, owners, found.manifest.get("spec")
+
+
+def _revision(found: owned.Owned | None) -> str | None:
+    return stateful_sets.revision(found) if found is not None else None
 
 
 def _guest_type(pod: objects.Pod) -> Collection[GroupType]:

@@ -4,7 +4,7 @@ A group is a Machine with its types, its nodes, its guests and its sleepers. Gue
 sleepers hold the room of machines that nobody uses. Amounts are integers: cpu in millis, all else in units.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -82,8 +82,8 @@ class Guest:
     is_terminating: bool = False
     is_failing: bool = False
     """A container of it waits with the reason Error: it is bound and does not count as used."""
-    barred: frozenset[str] = frozenset()
-    """The names of nodes of the group where it may not go, by its own selectors, affinity and tolerations."""
+    barred: Container[str] = frozenset()
+    """The nodes where it may not go, by its own selectors, affinity and tolerations. It is equal for pods alike."""
     promised: str | None = None
     """The node that is promised to it, as its annotation says."""
     tried: frozenset[str] = frozenset()
@@ -123,8 +123,8 @@ class Sleeper:
     node: str = ""
     """Where it is bound, or else pinned; empty while it is gated."""
     is_terminating: bool = False
-    barred: frozenset[str] = frozenset()
-    """The names of nodes of the group where it may not go, by taints of others for one."""
+    barred: Container[str] = frozenset()
+    """The nodes where it may not go, by taints of others for one. It is equal for pods alike."""
     is_outdated: bool = False
     """Its StatefulSet's template has changed since it was made."""
 

@@ -36,6 +36,10 @@ class Reporting:
         self._pacer: pacing.Pacer[str] = pacing.Pacer(context.clock, WRITE_SECONDS)
         self._usage: dict[str, Mapping[str, Usage]] = {}
         self._obstacles: dict[str, tuple[Said, ...]] = {}
+        self._nodes: dict[str, tuple[int, Said]] = {}
+        """By group: what is said of all nodes together, of which edition of what is said of each."""
+        self._told: dict[str, tuple[int, int]] = {}
+        """By group: the version of the MachineNodePool that says all of which edition."""
         context.measure(lambda: measuring.of(self._usage))
 
     def note(self, group: str, usage: Mapping[str, Usage], obstacles: Sequence[Said]) -> None:
@@ -59,8 +63,8 @@ class Reporting:
         for group in list(self._pacer.take()):
             machine = self._tables.machines.get(Key("", group))
             if machine is None or machine.meta.deleted_at is not None:
-                self._usage.pop(group, None)
-                self._obstacles.pop(group, None)
+                for known in (self._usage, self._obstacles, self._nodes, self._told):
+                    known.pop(group, None)
                 continue
             said = self._said(group)
             told[group] = list(_news(group, machine, said))
@@ -71,10 +75,12 @@ class Reporting:
                 self._tell(told.get(write.group, []) if write.on is On.MACHINE else [])
 
     def _said(self, group: str) -> dict[str, Said]:
-        nodes = node_reports.together(self._reports(group))
+        edition = self._views.editions[group]
+        if self._nodes.get(group, (None,))[0] != edition:
+            self._nodes[group] = (edition, node_reports.together(list(self._views.reports[group].values())))
         return {
             status.READY: status.room(self._usage.get(group, {}), self._obstacles.get(group, ())),
-            status.NODES_READY: nodes,
+            status.NODES_READY: self._nodes[group][1],
         }
 
     def _writes(self, group: str, machine: Machine, said: Mapping[str, Said]) -> Iterator[Write]:
@@ -85,13 +91,14 @@ class Reporting:
         pool = self._tables.node_pools.get(Key("", names.machine_node_pool(group)))
         if pool is None or pool.meta.deleted_at is not None:
             return
-        changes = status.node_pool(pool, self._reports(group), now)
+        told = (self._views.editions[group], pool.meta.resource_version)
+        if self._told.get(group) == told:
+            return
+        changes = status.node_pool(pool, list(self._views.reports[group].values()), now)
         if changes:
             yield writes.patch_status(On.NODE_POOL, pool, changes, why=why, group=group)
-
-    def _reports(self, group: str) -> list[node_reports.NodeReport]:
-        found = (node_reports.of(view, group) for view in self._views.of_group(group))
-        return [each for each in found if each is not None]
+        else:
+            self._told[group] = told
 
     def _tell(self, told: Sequence[Told]) -> None:
         for each in told:

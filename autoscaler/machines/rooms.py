@@ -1,14 +1,17 @@
-"""Where a guest would find room: what nodes have free, and what sleepers of its own type hold there. Pure.
+"""Plan room for guests and sleepers: what nodes have free, and what sleepers of a guest's own type hold there. Pure.
 
-It starts from what is, and is then filled by planning one guest after the other; room that is planned is not planned
-again. Sleepers that are pinned and not yet bound hold their room already. Sleepers of other types are never given up.
+It starts from what is, and is then filled by planning one pod after the other; room that is planned is not planned
+again, and only shrinks. Sleepers of other types are never given up.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+import heapq
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, field
 
-from autoscaler.machines.model import Amounts, Guest, Node, Phase, Sleeper
+from autoscaler.machines import places
+from autoscaler.machines.model import Amounts, Guest, Sleeper
+from autoscaler.machines.ordered import Ordered
+from autoscaler.machines.places import Fits, Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,141 +24,94 @@ class Spot:
 
 
 @dataclass(slots=True)
-class _Kind:
-    """Guests that fit on the same nodes, and these nodes, last first.
+class _Passed:
+    """How many of the nodes where pods of one sort fit have no room left; as room only shrinks, none comes back."""
 
-    Planning takes off the ends what has no room any more; room only shrinks by planning, so no node comes back.
-    """
-
-    free: list[str] = field(default_factory=list)
-    by_giving_up: list[str] = field(default_factory=list)
-    nodes: int = 0
-    """How many nodes there are where such a guest fits, before anything is planned."""
-    free_nodes: frozenset[str] = frozenset()
-    """Those that had free room, before anything was planned."""
+    free: int = 0
+    by_giving_up: int = 0
 
 
+@dataclass(slots=True)
 class Rooms:
-    """The room on the usable nodes of types that share nodes."""
+    """The room on the usable nodes of a group."""
 
-    def __init__(self, nodes: Iterable[Node], sleepers: Iterable[Sleeper], doomed: Iterable[Sleeper] = ()) -> None:
-        """Begin with what is free; sleepers that are doomed hold room and cannot be given up for anybody."""
-        self.nodes = {node.name: node for node in sorted(nodes, key=_order) if node.is_usable}
-        self._free = {name: _left(node.allocatable, node.used) for name, node in self.nodes.items()}
-        self._sleepers: dict[tuple[str, str], list[Sleeper]] = defaultdict(list)
-        self._kinds: dict[tuple[object, ...], _Kind] = {}
-        gone = {each.uid for each in doomed}
-        for sleeper in sleepers:
-            if sleeper.phase is Phase.OPEN and sleeper.node in self._free:
-                self._take(sleeper.node, sleeper.requests)
-            if sleeper.is_open and not sleeper.is_terminating and sleeper.uid not in gone:
-                self._sleepers[sleeper.node, sleeper.type].append(sleeper)
-        for held in self._sleepers.values():
-            held.sort(key=_given_up_first)
+    _places: Places
+    _free: dict[str, dict[str, int]] = field(default_factory=dict)
+    """What is left on nodes where something is planned."""
+    _given: dict[tuple[str, str], int] = field(default_factory=dict)
+    """How many sleepers are given up, by node and type."""
+    _passed: dict[Fits, _Passed] = field(default_factory=dict)
 
-    def free(self, node: str) -> Amounts:
-        """Return what is left on a node."""
-        return self._free[node]
-
-    def fits(self, node: str, requests: Amounts) -> bool:
-        """Tell whether a node has free room."""
-        return node in self._free and _fits(requests, self._free[node])
+    def is_usable(self, node: str) -> bool:
+        """Tell whether the room of a node counts."""
+        return node in self._places
 
     def fitting_nodes(self, guest: Guest) -> int:
         """Count the nodes where a guest would fit if nobody else waited."""
-        return self._kind(guest).nodes
+        return self._places.fits(guest).nodes
 
-    def free_nodes(self, guest: Guest) -> frozenset[str]:
-        """Return the nodes, tried ones left out, that have room for a guest with no sleeper given up."""
-        return self._kind(guest).free_nodes
+    def free_nodes(self, guest: Guest) -> Ordered:
+        """Return the nodes, tried ones left out, that have room for a guest now with no sleeper given up."""
+        return self._places.fits(guest).free
 
-    def may_go(self, guest: Guest) -> Iterator[str]:
-        """Return the usable nodes that serve a guest's type and that it may go to, and has not tried in vain."""
-        for name, node in self.nodes.items():
-            if guest.type in node.types and name not in guest.barred and name not in guest.tried:
-                yield name
+    def fits(self, guest: Guest) -> Fits:
+        """Return all nodes where a guest fits, before anything was planned."""
+        return self._places.fits(guest)
 
     def spot(self, guest: Guest) -> Spot | None:
         """Find where a guest fits: with free room before giving up sleepers, and where it was promised before all."""
-        kind = self._kind(guest)
-        promised = guest.promised if guest.promised in set(self._open_to(guest)) else None
-        if promised is not None and self.fits(promised, guest.requests):
+        fits = self._places.fits(guest)
+        passed = self._passed.setdefault(fits, _Passed())
+        promised = guest.promised if guest.promised in fits.allowed else None
+        if promised is not None and self._is_free(promised, guest.requests):
             return Spot(node=promised)
-        while kind.free:
-            if self.fits(kind.free[-1], guest.requests):
-                return Spot(node=kind.free[-1])
-            kind.free.pop()
+        while passed.free < len(fits.free):
+            if self._is_free(name := fits.free[passed.free], guest.requests):
+                return Spot(node=name)
+            passed.free += 1
         if promised is not None and (given := self._given_up(promised, guest)):
             return Spot(node=promised, gives_up=given)
-        while kind.by_giving_up:
-            if given := self._given_up(kind.by_giving_up[-1], guest):
-                return Spot(node=kind.by_giving_up[-1], gives_up=given)
-            kind.by_giving_up.pop()
+        while passed.by_giving_up < len(fits.by_giving_up):
+            if given := self._given_up(name := fits.by_giving_up[passed.by_giving_up], guest):
+                return Spot(node=name, gives_up=given)
+            passed.by_giving_up += 1
         return None
 
     def plan(self, guest: Guest, spot: Spot) -> None:
         """Keep a spot for a guest."""
-        for sleeper in spot.gives_up:
-            self._sleepers[sleeper.node, sleeper.type].remove(sleeper)
-        self._take(spot.node, guest.requests, given_up=spot.gives_up)
+        if spot.gives_up:
+            place = (spot.node, guest.type)
+            self._given[place] = self._given.get(place, 0) + len(spot.gives_up)
+        places.take(self._taken(spot.node), guest.requests, back=spot.gives_up)
 
     def hold(self, node: str, requests: Amounts) -> None:
         """Keep free room of a node for a sleeper."""
-        self._take(node, requests)
+        places.take(self._taken(node), requests)
 
-    def _open_to(self, guest: Guest) -> Iterator[str]:
-        name = guest.promised
-        if name in self.nodes and guest.type in self.nodes[name].types and name not in guest.barred | guest.tried:
-            yield name
+    def left_over(self, sleeper: Sleeper, barred: Collection[Container[str]]) -> Iterator[str]:
+        """Return nodes with room for a sleeper, over and over while they have: of the fewest types, then the tightest.
 
-    def _kind(self, guest: Guest) -> _Kind:
-        # Requests are compared by identity: pods of one shape share them, and all guests outlive this object.
-        key = (guest.type, id(guest.requests), guest.barred, guest.tried)
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = self._new_kind(guest)
-        return kind
+        It is asked for the next one once room is kept for a sleeper on the last.
+        """
+        fits, planned = self._places.fits(sleeper), set(self._free)
+        changed = (fits.rank(self._places[name].node, self._free[name]) for name in planned & fits.allowed.keys())
+        ranks = sorted(rank for rank in changed if rank is not None)
+        others = (rank for rank in fits.free.ranks() if rank[-1] not in planned)
+        for *_, name in heapq.merge(ranks, others):
+            while not any(name in each for each in barred) and self._is_free(name, sleeper.requests):
+                yield name
 
-    def _new_kind(self, guest: Guest) -> _Kind:
-        there = list(self.may_go(guest))
-        free = [name for name in there if self.fits(name, guest.requests)]
-        by_giving_up = [name for name in there if self._given_up(name, guest)]
-        free.reverse()
-        by_giving_up.reverse()
-        nodes = len({*free, *by_giving_up})
-        return _Kind(free=free, by_giving_up=by_giving_up, nodes=nodes, free_nodes=frozenset(free))
+    def _is_free(self, node: str, requests: Amounts) -> bool:
+        return places.is_enough(self._room(node), requests)
+
+    def _room(self, node: str) -> Amounts:
+        return self._free[node] if node in self._free else self._places[node].free
+
+    def _taken(self, node: str) -> dict[str, int]:
+        if node not in self._free:
+            self._free[node] = dict(self._places[node].free)
+        return self._free[node]
 
     def _given_up(self, node: str, guest: Guest) -> tuple[Sleeper, ...]:
-        """Return the fewest sleepers of its own type whose room, with what is free, is enough for a guest."""
-        room, given = dict(self._free[node]), []
-        for sleeper in self._sleepers.get((node, guest.type), ()):
-            given.append(sleeper)
-            for name, amount in sleeper.requests.items():
-                room[name] = room.get(name, 0) + amount
-            if _fits(guest.requests, room):
-                return tuple(given)
-        return ()
-
-    def _take(self, node: str, requests: Amounts, given_up: tuple[Sleeper, ...] = ()) -> None:
-        """Take room; what is given up beyond the need stays taken, so that room only shrinks."""
-        free = self._free[node]
-        for name, amount in requests.items():
-            back = sum(each.requests.get(name, 0) for each in given_up)
-            free[name] = free.get(name, 0) - max(0, amount - back)
-
-
-def _fits(requests: Amounts, room: Mapping[str, int]) -> bool:
-    return all(amount <= room.get(name, 0) for name, amount in requests.items() if amount > 0)
-
-
-def _left(allocatable: Amounts, used: Amounts) -> dict[str, int]:
-    return {name: amount - used.get(name, 0) for name, amount in allocatable.items()}
-
-
-def _order(node: Node) -> tuple[int, str]:
-    """Sort nodes: those of the fewest types first, so that room that many can use is left to them."""
-    return len(node.types), node.name
-
-
-def _given_up_first(sleeper: Sleeper) -> tuple[bool, int]:
-    return sleeper.phase is Phase.BOUND, -sleeper.ordinal
+        taken = self._given.get((node, guest.type), 0)
+        return places.given_up(self._places[node], self._room(node), guest, taken)

@@ -5,12 +5,15 @@ somewhere is looked at again each time that its groups are. Nothing is decided h
 """
 
 import weakref
+from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from autoscaler.kube import selecting, shapes
 from autoscaler.kube.objects import Key, Node
-from autoscaler.machines import claims, model, node_views
+from autoscaler.machines import claims, model, node_reports, node_views
 from autoscaler.machines.known import Known, Tables
+from autoscaler.machines.node_reports import NodeReport
 from autoscaler.machines.node_views import NodeView
 
 
@@ -18,14 +21,20 @@ class Views:
     """The nodes of every group."""
 
     def __init__(self, tables: Tables, known: Known) -> None:
+        self.changed: dict[str, dict[str, None]] = defaultdict(dict)
+        """The nodes that changed, by group."""
+        self.reports: dict[str, dict[str, NodeReport]] = defaultdict(dict)
+        """What is said about the nodes that each group asks for."""
+        self.editions: Counter[str] = Counter()
+        """How often that has changed, by group."""
         self._tables = tables
         self._known = known
         self._machines = node_views.Machines.of(())
         self._views: dict[str, NodeView] = {}
-        self._members: dict[str, dict[str, None]] = {}
+        self._members: dict[str, dict[str, None]] = defaultdict(dict)
         """The nodes that each group asks for, or whose marks they carry."""
-        self._nodes: dict[str, model.Node] = {}
-        """What is decided on, by node; made again when something about the node changed."""
+        self._unsettled: dict[str, dict[str, None]] = defaultdict(dict)
+        """Of these, those that are on their way somewhere."""
         self._lets_in: dict[str, weakref.WeakKeyDictionary[shapes.Shape, bool]] = {}
 
     def refresh(self, now: float) -> list[NodeView]:
@@ -40,21 +49,36 @@ class Views:
 
     def note_unsettled(self, group: str) -> None:
         """Have nodes of a group looked at again that are on their way somewhere: its guests may have changed."""
-        for name in self._members.get(group, ()):
-            if not _is_settled(self._views[name]):
-                self._known.nodes[name] = None
+        self._known.nodes.update(self._unsettled[group])
 
-    def of_group(self, group: str) -> list[NodeView]:
+    def names(self, group: str) -> list[str]:
         """Return the nodes that a group asks for, or whose marks they carry."""
-        return [self._views[name] for name in self._members.get(group, ())]
+        return list(self._members[group])
 
-    def nodes(self, group: str) -> tuple[model.Node, ...]:
-        """Return the nodes that a group has, or that have not yet left it."""
-        return tuple(self._node(view, group) for view in self.of_group(group) if _is_in(view, group))
+    def node(self, name: str, group: str) -> model.Node | None:
+        """Return a node as it is decided on; None: the group does not have it, and it is not leaving it either."""
+        view, node = self._views.get(name), self._tables.nodes.get(Key("", name))
+        if view is None or view.marks is None or node is None or not _is_in(view, group):
+            return None
+        is_owned = view.owner is not None and view.owner.group == group
+        return model.Node(
+            name=name,
+            types=frozenset(view.types) if is_owned else frozenset(),
+            is_ready=view.marks.is_ready and is_owned,
+            is_marked=view.marks.is_marked and is_owned,
+            is_closed=view.marks.is_closed,
+            allocatable=node.allocatable,
+            used=self._known.used(name),
+        )
 
-    def barred(self, shape: shapes.Shape, names: Iterable[str]) -> frozenset[str]:
-        """Return the nodes, of these, that do not let in a pod of a shape."""
-        return frozenset(name for name in names if not self._does_let_in(name, shape))
+    def does_let_in(self, name: str, shape: shapes.Shape) -> bool:
+        """Tell whether a node lets in pods of a shape."""
+        known = self._lets_in.setdefault(name, weakref.WeakKeyDictionary())
+        answer = known.get(shape)
+        if answer is None:
+            node = self._tables.nodes.get(Key("", name))
+            answer = known[shape] = node is not None and lets_in(node, shape)
+        return answer
 
     def _all_names(self) -> Iterable[str]:
         yield from self._views
@@ -68,7 +92,6 @@ class Views:
         node = self._tables.nodes.get(Key("", name))
         before = self._views.get(name)
         view = node_views.look(self._machines, name, node, needed=self._needed(name, before), now=now)
-        self._nodes.pop(name, None)
         self._lets_in.pop(name, None)
         is_known = node is not None or view.owner is not None
         self._replace(name, before, view if is_known else None)
@@ -80,45 +103,37 @@ class Views:
         return bound.union(*(self._known.on_their_way(group) for group in {*groups, *(each.group for each in bound)}))
 
     def _replace(self, name: str, before: NodeView | None, view: NodeView | None) -> None:
-        for group in _groups(before):
-            self._members[group].pop(name, None)
-            self._known.groups[group] = None
         self._views.pop(name, None)
-        if view is None:
-            return
-        self._views[name] = view
-        for group in _groups(view):
-            self._members.setdefault(group, {})[name] = None
+        if view is not None:
+            self._views[name] = view
+        left, there = _groups(before), _groups(view)
+        for group in dict.fromkeys((*left, *there)):
             self._known.groups[group] = None
+            self.changed[group][name] = None
+            self._note(group, name, view if group in there else None)
 
-    def _node(self, view: NodeView, group: str) -> model.Node:
-        known = self._nodes.get(view.name)
-        if known is not None:
-            return known
-        marks, node = view.marks, self._tables.nodes.get(Key("", view.name))
-        if marks is None or node is None:
-            raise AssertionError(f"node {view.name} is missing and in a group")
-        is_owned = view.owner is not None and view.owner.group == group
-        made = model.Node(
-            name=view.name,
-            types=frozenset(view.types) if is_owned else frozenset(),
-            is_ready=marks.is_ready and is_owned,
-            is_marked=marks.is_marked and is_owned,
-            is_closed=marks.is_closed,
-            allocatable=node.allocatable,
-            used=self._known.used(view.name),
-        )
-        if is_owned:  # one that moves on is in two groups
-            self._nodes[view.name] = made
-        return made
+    def _note(self, group: str, name: str, view: NodeView | None) -> None:
+        """Note how a node stands in a group; None: it has nothing to do with it."""
+        for names, holds in ((self._members[group], view is not None), (self._unsettled[group], _is_unsettled(view))):
+            names.pop(name, None)
+            if holds:
+                names[name] = None
+        reports = self.reports[group]
+        before, report = reports.pop(name, None), node_reports.of(view, group) if view is not None else None
+        if report is not None:
+            reports[name] = report
+        self.editions[group] += report != before
 
-    def _does_let_in(self, name: str, shape: shapes.Shape) -> bool:
-        known = self._lets_in.setdefault(name, weakref.WeakKeyDictionary())
-        answer = known.get(shape)
-        if answer is None:
-            node = self._tables.nodes.get(Key("", name))
-            answer = known[shape] = node is not None and lets_in(node, shape)
-        return answer
+
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """The nodes that do not let in pods of a shape."""
+
+    shape: shapes.Shape
+    views: Views = field(compare=False, repr=False)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and not self.views.does_let_in(name, self.shape)
 
 
 def lets_in(node: Node, shape: shapes.Shape) -> bool:
@@ -126,13 +141,12 @@ def lets_in(node: Node, shape: shapes.Shape) -> bool:
     return selecting.selects(shape, node) and selecting.untolerated(node.taints, shape.tolerations) is None
 
 
-def _is_settled(view: NodeView) -> bool:
-    return view.marks is None or view.marks.is_settled
+def _is_unsettled(view: NodeView | None) -> bool:
+    return view is not None and view.marks is not None and not view.marks.is_settled
 
 
 def _is_in(view: NodeView, group: str) -> bool:
-    is_there = view.marks is not None
-    return is_there and (view.held_by == group or (view.owner is not None and view.owner.group == group))
+    return view.held_by == group or (view.owner is not None and view.owner.group == group)
 
 
 def _groups(view: NodeView | None) -> tuple[str, ...]:

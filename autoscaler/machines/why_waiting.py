@@ -3,26 +3,27 @@
 A message names nothing that changes from moment to moment, or each step would tell every guest in line something new.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.machines.counts import Count
+from autoscaler.machines.group_state import GroupState
 from autoscaler.machines.guests import REFUSED_SECONDS, Placing
-from autoscaler.machines.model import Group, Guest, Phase, Reason, Sleeper, Waiting
+from autoscaler.machines.model import Guest, Phase, Reason, Waiting
+from autoscaler.machines.places import Fits
 from autoscaler.machines.rooms import Rooms
-from autoscaler.machines.sharing import Share
 
 NAMED_MAX: Final = 5
 """So many names stand in a message."""
 
 
-def of_group(group: Group) -> Iterator[Waiting]:
+def of_group(group: GroupState) -> Iterator[Waiting]:
     """Tell guests that no machine is left for, whatever there is room for."""
     known = {each.name for each in group.types}
-    for guest in group.guests:
-        if guest.phase is Phase.BOUND or guest.is_terminating:
+    for guest in group.unbound:
+        if guest.is_terminating:
             continue
         if group.is_deleted:
             text = (
@@ -36,7 +37,7 @@ def of_group(group: Group) -> Iterator[Waiting]:
         elif guest.phase is Phase.HELD:
             text = "it has other scheduling gates, and is looked at once the machine's is the last"
             yield Waiting(guest=guest, reason=Reason.OTHER_GATES, message=text)
-    for guest in group.outsiders:
+    for guest in group.outsiders.values():
         if not guest.is_terminating:
             yield Waiting(guest=guest, reason=Reason.OUTSIDE, message=outside(guest.key.namespace))
 
@@ -47,28 +48,27 @@ def outside(namespace: str) -> str:
     return f"namespace {namespace} has no label {label}, so nobody opens its gate: set the label, or delete the pod"
 
 
-def of_share(share: Share, counts: Mapping[str, Count], rooms: Rooms, placing: Placing) -> Iterator[Waiting]:
+def of_share(
+    state: GroupState, waiting: Sequence[Guest], counts: Mapping[str, Count], rooms: Rooms, placing: Placing
+) -> Iterator[Waiting]:
     """Tell each guest that is looked at what it waits for."""
-    facts = _Facts(share, rooms, placing, refused=_refused(share.guests), held=_held(share.sleepers))
-    for guest in share.guests:
-        if guest.is_waiting:
-            reason, message = _why(guest, counts[guest.type], facts)
-            yield Waiting(guest=guest, reason=reason, message=message)
+    facts = _Facts(state, rooms, placing, refused=_refused(waiting))
+    for guest in waiting:
+        reason, message = _why(guest, counts[guest.type], facts)
+        yield Waiting(guest=guest, reason=reason, message=message)
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
     """What is compared."""
 
-    share: Share
+    state: GroupState
     rooms: Rooms
     placing: Placing
     refused: Mapping[str, list[str]]
     """By type: the guests that the scheduler refuses."""
-    held: Mapping[str, set[str]]
-    """By node: the types whose sleepers hold room there."""
-    known: dict[object, tuple[Reason, str]] = field(default_factory=dict)
-    """What was found for one guest and holds for all that are alike, as there may be thousands."""
+    full: dict[str, tuple[Reason, str]] = field(default_factory=dict)
+    """By type: what was found for one guest and holds for all, as there may be thousands."""
 
 
 def _why(guest: Guest, count: Count, facts: _Facts) -> tuple[Reason, str]:
@@ -77,16 +77,13 @@ def _why(guest: Guest, count: Count, facts: _Facts) -> tuple[Reason, str]:
     if guest.phase is Phase.OPEN:
         return _why_refused(guest)
     if guest.uid in facts.placing.full:
-        if guest.type not in facts.known:
-            facts.known[guest.type] = _why_full(guest, count, facts.refused.get(guest.type, []))
-        return facts.known[guest.type]
+        if guest.type not in facts.full:
+            facts.full[guest.type] = _why_full(guest, count, facts.refused.get(guest.type, []))
+        return facts.full[guest.type]
     if guest.uid in facts.placing.spots:
         text = "other guests of machine types that share nodes with its own are placed first, one at a time"
         return Reason.IN_LINE, text
-    alike = (guest.type, id(guest.requests), guest.barred, guest.tried)
-    if alike not in facts.known:
-        facts.known[alike] = _why_no_room(guest, facts)
-    return facts.known[alike]
+    return _why_no_room(guest, facts)
 
 
 def _why_served(guest: Guest) -> tuple[Reason, str]:
@@ -111,31 +108,30 @@ def _why_full(guest: Guest, count: Count, refused: list[str]) -> tuple[Reason, s
 
 
 def _why_no_room(guest: Guest, facts: _Facts) -> tuple[Reason, str]:
-    there = list(facts.rooms.may_go(guest))
-    if not there:
-        serving = sum(guest.type in node.types for node in facts.share.nodes)
+    fits = facts.rooms.fits(guest)
+    if not fits.allowed:
+        serving = facts.state.serving[guest.type]
         return Reason.NO_NODE, f"of {serving} nodes of machine type {guest.type}, none is ready and lets it in"
-    others = {name: sorted(facts.held.get(name, set()) - {guest.type}) for name in there}
+    if fits.said is None:
+        fits.said = _why_taken(guest, fits)
+    return fits.said
+
+
+def _why_taken(guest: Guest, fits: Fits) -> tuple[Reason, str]:
+    others = {name: sorted(place.held_by - {guest.type}) for name, place in fits.allowed.items()}
     if any(others.values()):
         named = [f"{name} ({', '.join(types)})" for name, types in others.items() if types]
         return Reason.HELD_BY_OTHERS, f"no node has room; other machine types hold room on {_names(named)}"
-    return Reason.NO_ROOM, f"of {len(there)} nodes of machine type {guest.type}, none has room for {_asked(guest)}"
+    there = len(fits.allowed)
+    return Reason.NO_ROOM, f"of {there} nodes of machine type {guest.type}, none has room for {_asked(guest)}"
 
 
-def _refused(guests: Iterable[Guest]) -> dict[str, list[str]]:
+def _refused(waiting: Iterable[Guest]) -> dict[str, list[str]]:
     """Return the names of refused guests by type."""
     found: dict[str, list[str]] = {}
-    for guest in guests:
-        if guest.phase is Phase.OPEN and guest.is_waiting and guest.trying_since is None:
+    for guest in waiting:
+        if guest.phase is Phase.OPEN and guest.trying_since is None:
             found.setdefault(guest.type, []).append(f"{guest.key.namespace}/{guest.key.name}")
-    return found
-
-
-def _held(sleepers: Iterable[Sleeper]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for sleeper in sleepers:
-        if sleeper.is_open:
-            found.setdefault(sleeper.node, set()).add(sleeper.type)
     return found
 
 

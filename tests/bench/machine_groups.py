@@ -19,8 +19,12 @@ TYPES_EACH: Final = 25
 """So many types has a Machine."""
 NODES_EACH: Final = 10
 """So many nodes has a type."""
-MACHINES_EACH: Final = 10
+MACHINES_EACH: Final = 11
 """So many machines of a type fit on a node."""
+STAY_EACH: Final = 10
+"""So many guests stay on a node while others come and go."""
+WAVE: Final = 500
+"""So many guests come at once where all that counts is that they are there."""
 STORM: Final = 1000
 TYPE_LABEL: Final = "example.com/type"
 REST_SECONDS: Final = 600.0
@@ -114,6 +118,15 @@ class Fleet:
         there = self.world.all(kinds.EVENTS)
         return {each["involvedObject"]["name"] for each in there if each["metadata"]["namespace"] == GUESTS}
 
+    async def fill(self, count: int) -> int:
+        """Make so many guests, some at a time, and return how many have a node in the end."""
+        names: list[str] = []
+        for first in range(0, count, WAVE):
+            wave = self.add_guests(min(WAVE, count - first), f"stay-{first}")
+            await self.until_placed(wave, 300)
+            names += wave
+        return len(self.placed(names))
+
     async def until_placed(self, names: list[str], most_seconds: float) -> dict[str, Any]:
         """Wait until all of these guests have a node; tell when each was placed or told, and when all were placed."""
         loop, told_after = asyncio.get_running_loop(), None
@@ -133,26 +146,24 @@ class Fleet:
 
 
 def machine_changes(scale: float) -> None:
-    """A guest comes and goes beside 500 and 5,000 that stay (bar: no write in ten minutes of rest)."""
-    for types in (5, 50):
-        virtual_time.run(_changes(max(1, int(types * scale))))
+    """A guest comes and goes beside up to 5,000 that stay, of one type and of 50 (bar: no write in ten minutes)."""
+    for types, nodes_each in ((1, 5), (1, 50), (1, 500), (5, NODES_EACH), (50, NODES_EACH)):
+        virtual_time.run(_changes(Fleet(max(1, int(types * scale)), max(1, int(nodes_each * scale)))))
 
 
 def machine_storms(scale: float) -> None:
     """1,000 guests at once, of 50 types and of one type whose nodes they share (bar: placed or told within 10 s)."""
     virtual_time.run(_storm(int(STORM * scale), types=max(1, int(50 * scale)), nodes_each=NODES_EACH))
-    virtual_time.run(_storm(int(STORM * scale), types=1, nodes_each=max(1, int(STORM * scale) // MACHINES_EACH)))
+    virtual_time.run(_storm(int(STORM * scale), types=1, nodes_each=1 + int(STORM * scale) // MACHINES_EACH))
 
 
-async def _changes(types: int) -> None:
-    fleet = Fleet(types)
+async def _changes(fleet: Fleet) -> None:
     world, work = fleet.world, fleet.work
     fleet.make()
     async with machine_world.runtime(world, work.build):
         await asyncio.sleep(30)
-        stay = types * NODES_EACH * (MACHINES_EACH - 1)
-        names = fleet.add_guests(stay, "stay")
-        settled = await fleet.until_placed(names, 900)
+        stay = fleet.types * fleet.nodes_each * STAY_EACH
+        placed = await fleet.fill(stay)
         await asyncio.sleep(60)
         world.writes.clear()
         rested = work.seconds
@@ -164,10 +175,12 @@ async def _changes(types: int) -> None:
             await asyncio.sleep(3)
             world.delete_guest(f"change-{number}-0")
             await asyncio.sleep(3)
-        figures = {"guests": stay, "types": types, "nodes": types * NODES_EACH, **settled}
         results.tell(
             "machine_changes",
-            **figures,
+            guests=stay,
+            types=fleet.types,
+            nodes=fleet.types * fleet.nodes_each,
+            placed=placed,
             writes_at_rest=writes,
             seconds_at_rest=rested,
             ms_per_change=1000 * (work.seconds - began) / (2 * CHANGES),

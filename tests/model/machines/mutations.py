@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from autoscaler.machines import counts, guests, model, rooms, sleepers
+from autoscaler.machines import counts, doomed, group_state, guests, model, places, sleepers
 from tests.model import breaking
 from tests.model.breaking import Mutation
 from tests.model.machines import explorer, scenarios
@@ -50,28 +50,28 @@ MUTATIONS: Final = (
     Mutation(
         rule=1,
         name="unbound guests do not count",
-        owner=counts,
-        function="of",
-        old="count.open_guests += guest.is_open",
-        new="count.open_guests += guest.phase is Phase.BOUND",
+        owner=counts.Count,
+        function="count_guest",
+        old="by * guest.is_open",
+        new="by * (guest.phase is Phase.BOUND)",
         found_in=REFUSED,
     ),
     Mutation(
         rule=1,
         name="guests that are being deleted do not count",
-        owner=counts,
-        function="of",
-        old="count.open_guests += guest.is_open",
-        new="count.open_guests += guest.is_open and not guest.is_terminating",
+        owner=counts.Count,
+        function="count_guest",
+        old="by * guest.is_open",
+        new="by * (guest.is_open and not guest.is_terminating)",
         found_in=ROOM,
     ),
     Mutation(
         rule=1,
         name="unbound sleepers do not count",
-        owner=counts,
-        function="of",
-        old=".open_sleepers += sleeper.is_open",
-        new=".open_sleepers += sleeper.phase is Phase.BOUND",
+        owner=counts.Count,
+        function="count_sleeper",
+        old="by * sleeper.is_open",
+        new="by * (sleeper.phase is Phase.BOUND)",
         found_in=ROOM,
     ),
     Mutation(
@@ -95,10 +95,10 @@ MUTATIONS: Final = (
     Mutation(
         rule=2,
         name="room counts on nodes that are not ready",
-        owner=rooms.Rooms,
-        function="__init__",
-        old=" if node.is_usable}",
-        new="}",
+        owner=group_state.GroupState,
+        function="_look_again",
+        old="node is not None and node.is_usable",
+        new="True",
         found_in=FAILS,
     ),
     Mutation(
@@ -140,9 +140,9 @@ MUTATIONS: Final = (
     Mutation(
         rule=2,
         name="nodes that were tried are planned again",
-        owner=rooms.Rooms,
-        function="may_go",
-        old=" and name not in guest.tried",
+        owner=places.Fits,
+        function="_may_go",
+        old=" and node.name not in tried",
         new="",
         found_in=REFUSED,
     ),
@@ -187,7 +187,7 @@ MUTATIONS: Final = (
         name="sleepers are opened where an open guest may go",
         owner=guests,
         function="place",
-        old="placing.contested.update(rooms.free_nodes(guest))",
+        old="placing.contested.append(rooms.free_nodes(guest))",
         new="pass",
         found_in=EVERYWHERE,
     ),
@@ -196,15 +196,15 @@ MUTATIONS: Final = (
         name="sleepers are opened where a guest goes that is opened now",
         owner=guests,
         function="_serve",
-        old="placing.contested.update(means.rooms.free_nodes(guest))",
+        old="placing.contested.append(means.rooms.free_nodes(guest))",
         new="pass",
         found_in=EVERYWHERE,
     ),
     Mutation(
         rule=3,
         name="a sleeper stays whose node is not ready",
-        owner=sleepers,
-        function="_why_doomed",
+        owner=doomed,
+        function="why",
         old="if not node.is_ready:",
         new="if False:",
         found_in=FAILS,
@@ -212,7 +212,7 @@ MUTATIONS: Final = (
     Mutation(
         rule=3,
         name="a sleeper stays whose room went",
-        owner=sleepers,
+        owner=doomed,
         function="_why_not_bound",
         old="if not _has_room(node, sleeper):",
         new="if False:",
