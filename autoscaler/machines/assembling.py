@@ -33,8 +33,8 @@ class Assembling:
         self._views = views
         self._namespace = namespace
         self._states: dict[str, GroupState] = {}
-        self._types: dict[str, tuple[Machine, tuple[MachineType, ...]]] = {}
-        """By group: the types, and the version of the Machine that they were read from."""
+        self._types: dict[str, tuple[tuple[str, int], tuple[MachineType, ...]]] = {}
+        """By group: the types, and the Machine and the generation of its spec that they were read from."""
         self._differed: dict[str, Collection[Key]] = {}
         """By group: the StatefulSets that were not as they should be when sleepers were last compared with them."""
 
@@ -68,9 +68,10 @@ class Assembling:
     def _types_of(self, name: str, machine: Machine | None) -> tuple[MachineType, ...]:
         if machine is None:
             return ()
+        spec = (machine.meta.uid, machine.meta.generation)
         known = self._types.get(name)
-        if known is None or known[0].resource.spec is not machine.resource.spec:
-            known = self._types[name] = (machine, machine_types(machine))
+        if known is None or known[0] != spec:
+            known = self._types[name] = (spec, machine_types(machine))
         return known[1]
 
     def _note_revised(self, state: GroupState) -> None:

@@ -148,7 +148,7 @@ class Fleet:
 def machine_changes(scale: float) -> None:
     """A guest comes and goes beside up to 5,000 that stay, of one type and of 50 (bar: no write in ten minutes)."""
     for types, nodes_each in ((1, 5), (1, 50), (1, 500), (5, NODES_EACH), (50, NODES_EACH)):
-        virtual_time.run(_changes(Fleet(max(1, int(types * scale)), max(1, int(nodes_each * scale)))))
+        virtual_time.run(_changes(types=max(1, int(types * scale)), nodes_each=max(1, int(nodes_each * scale))))
 
 
 def machine_storms(scale: float) -> None:
@@ -157,12 +157,13 @@ def machine_storms(scale: float) -> None:
     virtual_time.run(_storm(int(STORM * scale), types=1, nodes_each=1 + int(STORM * scale) // MACHINES_EACH))
 
 
-async def _changes(fleet: Fleet) -> None:
+async def _changes(*, types: int, nodes_each: int) -> None:
+    fleet = Fleet(types, nodes_each)
     world, work = fleet.world, fleet.work
     fleet.make()
     async with machine_world.runtime(world, work.build):
         await asyncio.sleep(30)
-        stay = fleet.types * fleet.nodes_each * STAY_EACH
+        stay = types * nodes_each * STAY_EACH
         placed = await fleet.fill(stay)
         await asyncio.sleep(60)
         world.writes.clear()
@@ -178,8 +179,8 @@ async def _changes(fleet: Fleet) -> None:
         results.tell(
             "machine_changes",
             guests=stay,
-            types=fleet.types,
-            nodes=fleet.types * fleet.nodes_each,
+            types=types,
+            nodes=types * nodes_each,
             placed=placed,
             writes_at_rest=writes,
             seconds_at_rest=rested,

@@ -1,9 +1,9 @@
 """An auditor of machine groups: watches every change of pods, and remembers what must never be.
 
-Nothing here calls what it judges: pods are counted anew.
+Nothing here calls what it judges: pods are counted by its own reading of them.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -32,18 +32,19 @@ class Audit:
         """The most pods of each type that were open at once, guests and sleepers."""
         self.opened: Counter[str] = Counter()
         """How often a pod was opened, by its role."""
+        self._open: dict[Kind, set[Key]] = defaultdict(set)
+        """The guests and sleepers of each type that have no gate, and have not ended."""
         store.collection(kinds.PODS).listeners.append(self._on_pod)
 
     def check(self) -> None:
         """Fail if anything was ever wrong."""
         assert not self.problems, "\n".join(self.problems)
 
-    def open_pods(self, kind: Kind) -> list[Body]:
-        """Return the guests and sleepers of a type that have no gate, and have not ended."""
-        every = self._store.collection(kinds.PODS).entries.values()
-        return [each.object for each in every if kind_of(each.object) == kind and is_open(each.object)]
-
     def _on_pod(self, change: Change) -> None:
+        for entry in (change.before, change.after):
+            if entry is not None and (kind := kind_of(entry.object)) is not None:
+                is_there = entry is change.after and is_open(entry.object)
+                (self._open[kind].add if is_there else self._open[kind].discard)(change.key)
         if change.after is None or not is_open(change.after.object):
             return
         if change.before is not None and is_open(change.before.object):
@@ -53,7 +54,7 @@ class Audit:
         if kind is None or not _is_stamped(pod):
             return
         self.opened[role(pod)] += 1
-        there = len(self.open_pods(kind))
+        there = len(self._open[kind])
         self.most_open[kind] = max(self.most_open[kind], there)
         self.problems.extend(self._judged(kind, there, pod))
 

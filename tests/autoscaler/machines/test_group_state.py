@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,7 +122,6 @@ CHANGES = st.lists(
 )
 
 
-@pytest.mark.accept("M13", part="a group kept current by changes is decided about as one made afresh")
 @given(changes=CHANGES, first=OFFERED)
 def test_a_state_that_is_kept_current_gives_the_plan_of_one_made_afresh(
     changes: list[tuple[Any, bool]], first: tuple[MachineType, ...]
