@@ -86,9 +86,13 @@ class Catalogue:
         found = await self._find()
         there = found.manifest.get("data") or {} if found is not None else {}
         data = machine_catalogue.with_kept(wanted.made, there, wanted.kept)
+        changes = _changes(data, there)
+        if found is not None and changes and found.manifest.get("immutable"):
+            await self._context.writer.delete(_TARGET, found.meta.key, only_if=writer.Precondition.of(found))
+            found = None
         if found is None:
             await self._context.writer.create(_TARGET, self._manifest(data), attempts=1)
-        elif changes := _changes(data, there):
+        elif changes:
             only_if = writer.Precondition.of(found)
             await self._context.writer.patch(_TARGET, found.meta.key, {"data": changes}, only_if=only_if, attempts=1)
         self._written = wanted

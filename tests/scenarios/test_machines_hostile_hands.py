@@ -203,6 +203,28 @@ async def test_a_catalogue_that_is_changed_or_deleted_again_and_again_comes_back
         assert world.places() == {"guest": "n1"}
 
 
+@simulated
+async def test_a_catalogue_that_somebody_made_immutable_is_made_again() -> None:
+    world = one_node()
+    handle, path = world.cluster.server.handle, kinds.CONFIG_MAPS.path(names.MACHINE_CATALOGUE, NAMESPACE)
+
+    def immutable(request: port.Request, user: str) -> port.Response:
+        """Refuse what the API server refuses of an immutable ConfigMap, and the simulated one does not."""
+        there = world.exists(kinds.CONFIG_MAPS, names.MACHINE_CATALOGUE)
+        is_fixed = there and world._get(kinds.CONFIG_MAPS, names.MACHINE_CATALOGUE, NAMESPACE).get("immutable")
+        if request.path.startswith(path) and request.method == "PATCH" and is_fixed:
+            return port.Response(status=422, body=b'{"reason": "Invalid", "message": "field is immutable"}')
+        return handle(request, user)
+
+    world.cluster.server.handle = immutable  # type: ignore[method-assign]
+    async with runtime(world, machines.build):
+        await asyncio.sleep(10)
+        want = world.catalogue()
+        as_runtime(world, "PATCH", path, b'{"immutable": true, "data": {"general.medium.cpu": "1m"}}')
+        await asyncio.sleep(20)
+        assert world.catalogue() == want
+
+
 # Nodes
 
 
