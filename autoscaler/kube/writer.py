@@ -242,8 +242,13 @@ class Writer:
         """Write to the end and remember the answer, also when whoever asked for it is cancelled meanwhile."""
         task = asyncio.create_task(self._write_alone(write, request, remember))
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(self._ended)
         await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # it is counted; where nobody is left who hears of it, asyncio would complain
 
     async def _write_alone(self, write: "_Write", request: port.Request, remember: Remember) -> None:
         outcome = "failed"

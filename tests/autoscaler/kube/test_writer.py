@@ -1,6 +1,7 @@
 """Writes take effect once, their answers are known at once, and nothing passes a closed fence."""
 
 import asyncio
+import gc
 
 import msgspec
 import pytest
@@ -212,6 +213,24 @@ async def test_a_write_is_remembered_although_whoever_asked_for_it_was_cancelled
         cycle.cancel()
         assert await b.writer.flush(10)
         assert b.known() == {"a"}
+
+
+@simulated
+async def test_a_write_that_fails_after_whoever_asked_for_it_was_cancelled_is_no_uncaught_error() -> None:
+    uncaught: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: uncaught.append(context))
+    async with bench() as b:
+        await b.writer.create(b.target, manifest("a"))
+        b.cluster.faults.add(faults.Delay(seconds=2), faults.Matching(method="PATCH", username=ENGINE))
+        stale = writer.Precondition(uid="somebody-else")
+        cycle = asyncio.create_task(b.writer.patch(b.target, key("a"), {"data": {"x": "1"}}, only_if=stale))
+        await asyncio.sleep(0.5)
+        cycle.cancel()
+        assert await b.writer.flush(10)
+        del cycle
+        gc.collect()
+        assert b.writer.outcomes["patch", "ConfigMap", "failed"] == 1
+    assert uncaught == []
 
 
 class Ending:
