@@ -19,7 +19,7 @@ from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.workload import ConditionType, Workload
 from autoscaler.api import keys
-from autoscaler.kube import objects
+from autoscaler.kube import objects, shapes
 
 _MINUTE: Final = 60
 _HOUR: Final = 3600
@@ -239,7 +239,7 @@ def _amount(key: FlavorResource, amount: int) -> str:
 
 
 def _number(key: FlavorResource, amount: int) -> str:
-    return amounts.worded(key.resource, amount).split(" ", 1)[0]
+    return shapes.worded(key.resource, amount)
 
 
 def _duration(seconds: int) -> str:

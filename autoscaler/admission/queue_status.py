@@ -135,5 +135,5 @@ def _resource(queue: Queue, used: Amounts, key: FlavorResource) -> Manifest:
 def quantity(key: FlavorResource, amount: int) -> str:
     """Write an amount as Kubernetes does."""
     if key.resource != shapes.CPU:
-        return str(amount)
+        return shapes.worded(key.resource, amount)
     return f"{amount}m" if amount % 1000 else str(amount // 1000)

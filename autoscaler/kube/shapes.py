@@ -14,6 +14,8 @@ from autoscaler.api import quantities
 from autoscaler.kube import wire
 
 CPU: Final = "cpu"
+_BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
+_BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
 LARGEST: Final = 2**63 - 1
 """Amounts end here, as in Kubernetes itself."""
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
@@ -103,6 +105,17 @@ def amount(resource: str, text: str | float) -> int:
         if len(_AMOUNTS) < _AMOUNTS_MAX:
             _AMOUNTS[known] = value
     return value
+
+
+def worded(resource: str, amount: int) -> str:
+    """Write an amount as people do: `2.5` of cpu, `8Gi` of memory, `3` of nvidia.com/gpu."""
+    if resource == CPU:
+        whole, rest = divmod(amount, 1000)
+        return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
+    for exponent, suffix in _BINARY if resource.startswith(_BYTES) else ():
+        if amount and amount % (1 << exponent) == 0:
+            return f"{amount >> exponent}{suffix}"
+    return str(amount)
 
 
 def _read(resource: str, text: str) -> int:

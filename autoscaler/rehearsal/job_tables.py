@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from autoscaler.admission.quota import amounts
+from autoscaler.kube import shapes
 from autoscaler.rehearsal import tables, words
 from autoscaler.rehearsal.job_record import JobLife, QueuedJobs, QuotaUse
 from autoscaler.rehearsal.record import Record
@@ -50,7 +51,7 @@ def _quota(each: QuotaUse) -> tuple[str, ...]:
 
 
 def _amount(resource: str, amount: int) -> str:
-    return amounts.worded(resource, amount).split()[0]
+    return shapes.worded(resource, amount)
 
 
 def checked(queued: QueuedJobs) -> str:

@@ -4,11 +4,9 @@ What a queue may use is not known here.
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from autoscaler.kube import shapes
-
-_BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
 
 
 class FlavorResource(NamedTuple):
@@ -34,11 +32,4 @@ def add(total: dict[FlavorResource, int], more: Amounts, times: int = 1) -> None
 
 def worded(resource: str, amount: int) -> str:
     """Write an amount as people do: `2.5 cpu`, `8Gi memory`, `3 nvidia.com/gpu`."""
-    if resource == shapes.CPU:
-        whole, rest = divmod(amount, 1000)
-        text = f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
-        return f"{text} {resource}"
-    for exponent, suffix in _BINARY:
-        if amount and amount % (1 << exponent) == 0:
-            return f"{amount >> exponent}{suffix} {resource}"
-    return f"{amount} {resource}"
+    return f"{shapes.worded(resource, amount)} {resource}"

@@ -27,7 +27,7 @@ def test_usage_is_written_by_flavor_with_what_is_borrowed() -> None:
             "name": "spot",
             "resources": [
                 {"name": "cpu", "total": "2500m", "borrowed": "500m"},
-                {"name": "memory", "total": "1024", "borrowed": "0"},
+                {"name": "memory", "total": "1Ki", "borrowed": "0"},
             ],
         },
         {

@@ -20,6 +20,8 @@ pytestmark = pytest.mark.accept("U4", part="amounts in units people use")
         ("memory", 1000, "1000 memory"),
         ("memory", 0, "0 memory"),
         ("nvidia.com/gpu", 3, "3 nvidia.com/gpu"),
+        ("nvidia.com/gpu", 1024, "1024 nvidia.com/gpu"),
+        ("hugepages-2Mi", 4 << 20, "4Mi hugepages-2Mi"),
     ],
 )
 def test_an_amount_is_worded_as_people_write_it(resource: str, amount: int, want: str) -> None:
