@@ -197,6 +197,10 @@ async def test_quota_that_is_lowered_below_use_kills_nobody_and_lets_nobody_in()
         world.add_job("next", pods=1)
         await asyncio.sleep(60)
         assert (world.running(), world.running("next"), world.suspended["job"]) == (4, 0, 0)
+        condition = world.condition("QuotaReserved", "next")
+        assert condition is not None
+        want = "needs 1 cpu of flavor standard, which is used 2 above quota: 3 missing"
+        assert condition["message"] == want
         world.resize("job", 5)
         await asyncio.sleep(10)
         assert world.running() == 4

@@ -124,7 +124,7 @@ def _shortages(flavor: str, needs: Mapping[str, int], choice: _Choice) -> list[S
         free = choice.ledger.free(choice.queue, key) - choice.taken.get(key, 0)
         if amount > free:
             most = choice.ledger.most(choice.queue, key)
-            found.append(Shortage(flavor=flavor, resource=resource, wanted=amount, free=max(0, free), most=most))
+            found.append(Shortage(flavor=flavor, resource=resource, wanted=amount, free=free, most=most))
     return found
 
 

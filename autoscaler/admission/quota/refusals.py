@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from autoscaler.admission.quota import amounts
+from autoscaler.kube import shapes
 
 
 class Reason(StrEnum):
@@ -35,6 +36,7 @@ class Shortage:
     resource: str
     wanted: int
     free: int
+    """Less than nothing where more is used than there is."""
     most: int
     """What would be free if nothing were used."""
 
@@ -98,10 +100,13 @@ def worded(refusal: Refusal) -> str:
 def _shortage(short: Shortage) -> str:
     wanted = amounts.worded(short.resource, short.wanted)
     if short.wanted > short.most:
-        most = amounts.worded(short.resource, short.most).split(" ", 1)[0]
+        most = shapes.worded(short.resource, short.most)
         return f"needs {wanted} of flavor {short.flavor}, which never has more than {most}"
-    free = amounts.worded(short.resource, short.free).split(" ", 1)[0]
-    missing = amounts.worded(short.resource, short.wanted - short.free).split(" ", 1)[0]
+    missing = shapes.worded(short.resource, short.wanted - short.free)
+    if short.free < 0:
+        over = shapes.worded(short.resource, -short.free)
+        return f"needs {wanted} of flavor {short.flavor}, which is used {over} above quota: {missing} missing"
+    free = shapes.worded(short.resource, short.free)
     return f"needs {wanted} of flavor {short.flavor}, {free} are free: {missing} missing"
 
 

@@ -115,10 +115,10 @@ def test_three_pod_sets_of_one_flavor_add_up() -> None:
     assert chosen(one, workload_manifest("a", pod_sets=sets)) == want
 
 
-def test_where_too_much_is_used_nothing_is_said_to_be_free() -> None:
+def test_where_too_much_is_used_it_is_said_by_how_much() -> None:
     full = workload_manifest("full", count=9, granted=9)
     one = two_flavors(flavors={"spot": {"cpu": 4}})
-    assert chosen(one, full, asks()) == "needs 1 cpu of flavor spot, 0 are free: 1 missing"
+    assert chosen(one, full, asks()) == "needs 1 cpu of flavor spot, which is used 5 above quota: 6 missing"
 
 
 @pytest.mark.accept("E20", part="a resource that the queue does not cover is told")
