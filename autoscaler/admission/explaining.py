@@ -142,12 +142,15 @@ def _state(workload: Workload) -> str:
 
 
 def _line(books: Books, workload: Workload, queue: Queue | None, now: float) -> Iterator[tuple[str, str]]:
-    """Say where one stands in its line, and about how long that takes."""
+    """Say where one stands in its line, and about how long that takes, unless somebody has to change something."""
     if queue is None:
         return
     places = books.waiting.first(queue.name)
     position = places.index(waiting.place_of(workload, books.parent_of(workload))) + 1
     yield "position", f"{position} of {len(places)}"
+    refusal = _refusal(books, workload)
+    if isinstance(refusal, Refusal) and why_waiting.needs_person(refusal):
+        return
     seconds = estimates.first(books, queue.name, now=now, most=position)[-1].wait_seconds
     yield "estimate", f"about {_duration(seconds)}" if seconds is not None else "none: too little was admitted so far"
 

@@ -54,7 +54,8 @@ class Why:
     @property
     def event(self) -> Event | None:
         """What the job is told of it; None: nothing."""
-        return Event(reason=self.reason, message=self.message, is_warning=True) if self.reason in _TOLD else None
+        is_told = self.reason in _TOLD or (self.reason == Reason.NO_ROOM and self.needs_person)
+        return Event(reason=self.reason, message=self.message, is_warning=True) if is_told else None
 
 
 def class_of(books: Books, workload: Workload) -> WaitingClass | None:
@@ -102,7 +103,7 @@ def told(refusal: Refusal) -> Why:
 
 def needs_person(refusal: Refusal) -> bool:
     """Tell whether one waits for ever unless somebody changes something."""
-    return refusal.reason not in _PASSING
+    return refusal.reason not in _PASSING or refusal.never_fits
 
 
 def among_many(why: Why | None, workload: Workload, *, shown: int) -> Why:

@@ -147,6 +147,23 @@ async def test_an_estimate_follows_the_pace_of_admissions_and_grows_while_nothin
     assert late > 2 * early
 
 
+@pytest.mark.accept("E17", part="no estimate for those who cannot be admitted")
+@simulated
+async def test_a_job_that_no_queue_will_ever_have_room_for_is_told_so_and_given_no_estimate() -> None:
+    world = World(job_seconds=10.0)
+    world.add_queue("team", cpu=4)
+    async with runtime(world):
+        for number in range(3):
+            world.add_job(f"small-{number}")
+        await asyncio.sleep(SOON)
+        world.add_job("huge", pods=5)
+        await asyncio.sleep(60)
+    want = "needs 5 cpu of flavor standard, which never has more than 4"
+    assert why(world, "huge") == ("NoRoom", want)
+    assert "estimatedWaitSeconds" not in status(world, "huge")
+    assert [each["message"] for each in world.events("huge")["NoRoom"]] == [want]
+
+
 @simulated
 async def test_five_hundred_who_wait_are_told_once_and_only_the_first_ones_again() -> None:
     world, counted = World(job_seconds=20.0), Counted()

@@ -69,6 +69,12 @@ class Refusal:
         """Whether quota that is given back could help: only such a Workload blocks those behind it."""
         return self.reason is Reason.NO_ROOM
 
+    @property
+    def never_fits(self) -> bool:
+        """Whether none of the flavors would have enough if nothing were used."""
+        too_small = {short.flavor for short in self.shortages if short.wanted > short.most}
+        return self.lacks_room and too_small == {short.flavor for short in self.shortages}
+
 
 _SENTENCES: Final[Mapping[Reason, str]] = {
     Reason.NO_ROOM: "{details}",

@@ -46,7 +46,7 @@ def test_one_for_which_there_is_room_is_told_so() -> None:
 def test_the_estimate_is_said_in_seconds_minutes_or_hours() -> None:
     def estimate(apart: float) -> str:
         there = [workload(f"b{number}", granted=1, admitted_ago=apart * (4 - number)) for number in range(4)]
-        return fact(explained(usual(*there), workload("a", cpu=11)), "estimate")
+        return fact(explained(usual(*there), workload("a", cpu=10)), "estimate")
 
     assert [estimate(each) for each in (10, 600, 36_000)] == ["about 10 seconds", "about 10 minutes", "about 10 hours"]
 

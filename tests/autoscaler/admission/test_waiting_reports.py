@@ -40,7 +40,7 @@ class Told:
 
     def __init__(self, made: Tables, workloads: Iterable[Manifest]) -> None:
         self.clock = ManualClock()
-        self.cluster = Cluster(made, workloads)
+        self.cluster = Cluster(made, [workload_manifest("runs", granted=1), *workloads])
         self.books = CountingBooks(made)
         self.reports = WaitingReports(self.clock, self.books, made)
         self.writes: Counter[str] = Counter()
@@ -73,8 +73,8 @@ class Told:
 
 
 def waiting(number: int, **more: Any) -> Manifest:
-    """One of many that do not fit; a higher number is younger."""
-    return workload_manifest(f"w{number:04}", **{"cpu": 11, "age": 10_000 - number, **more})
+    """One of many that do not fit while another runs; a higher number is younger."""
+    return workload_manifest(f"w{number:04}", **{"cpu": 10, "age": 10_000 - number, **more})
 
 
 def test_the_first_are_told_their_position_and_the_others_why_they_wait() -> None:
@@ -99,7 +99,7 @@ def test_five_thousand_are_told_once_so_many_a_second_and_then_nothing_is_writte
 def test_many_queues_are_told_of_a_few_at_a_time() -> None:
     names = [f"q{number:02}" for number in range(30)]
     made = tables(flavor(), *map(cluster_queue, names), *(local_queue(name, queue=name) for name in names))
-    told = Told(made, [waiting(number, queue=names[number % 30]) for number in range(300)])
+    told = Told(made, [waiting(number, cpu=11, queue=names[number % 30]) for number in range(300)])
     assert FIRST_AT_ONCE <= len(told.cycle()) < FIRST_AT_ONCE + 20 + REST_PER_SECOND
     told.run(10)
     assert {told.status(f"w{number:04}")["position"] for number in range(300)} == set(range(1, 11))
