@@ -84,10 +84,10 @@ def of_cluster_queue(queue: Queue, flavors: Mapping[str, Flavor]) -> Said:
     """Tell whether a ClusterQueue can admit anything."""
     if queue.refusal is not None:
         return Said(holds=False, reason=queue.refusal.reason, message=worded(queue.refusal))
-    missing = [name for group in queue.groups for name in group.flavors if name not in flavors]
+    missing = [name for group in queue.groups for name in group.flavors if _is_gone(flavors.get(name))]
     if not missing:
         return Said(holds=True, reason=Standing.READY, message="work that fits is admitted")
-    named = f"flavors that do not exist: {', '.join(missing)}"
+    named = f"flavors that do not exist, or are being deleted: {', '.join(missing)}"
     empty = [group for group in queue.groups if all(name in missing for name in group.flavors)]
     if empty:
         covered = sorted({resource for group in empty for resource in group.resources})
@@ -95,6 +95,10 @@ def of_cluster_queue(queue: Queue, flavors: Mapping[str, Flavor]) -> Said:
         return Said(holds=False, reason=Standing.FLAVOR_MISSING, message=message)
     message = f"work that fits into other flavors is admitted; {named}"
     return Said(holds=True, reason=Standing.SOME_FLAVORS_MISSING, message=message)
+
+
+def _is_gone(flavor: Flavor | None) -> bool:
+    return flavor is None or flavor.is_leaving
 
 
 def of_local_queue(

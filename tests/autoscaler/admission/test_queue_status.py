@@ -10,7 +10,7 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.kube import objects
 from tests.autoscaler.admission.builders import NOW, cluster_queue, flavor, local_queue
 
-FLAVORS = {"spot": queues.flavor(flavor())}
+FLAVORS = {"spot": queues.flavor(flavor()), "leaving": queues.flavor(flavor("leaving", deleted=True))}
 READY = Said(holds=True, reason="Ready", message="work that fits is admitted")
 
 
@@ -79,7 +79,7 @@ def test_who_uses_it_is_said_only_while_somebody_does() -> None:
             Said(
                 holds=False,
                 reason="FlavorMissing",
-                message="no flavor is left for cpu; flavors that do not exist: gone",
+                message="no flavor is left for cpu; flavors that do not exist, or are being deleted: gone",
             ),
         ),
         (
@@ -87,7 +87,18 @@ def test_who_uses_it_is_said_only_while_somebody_does() -> None:
             Said(
                 holds=True,
                 reason="SomeFlavorsMissing",
-                message="work that fits into other flavors is admitted; flavors that do not exist: gone",
+                message=(
+                    "work that fits into other flavors is admitted; "
+                    "flavors that do not exist, or are being deleted: gone"
+                ),
+            ),
+        ),
+        (
+            cluster_queue(flavors={"leaving": {"cpu": 1}}),
+            Said(
+                holds=False,
+                reason="FlavorMissing",
+                message="no flavor is left for cpu; flavors that do not exist, or are being deleted: leaving",
             ),
         ),
     ],
