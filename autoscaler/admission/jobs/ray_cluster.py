@@ -163,6 +163,10 @@ def _problems(spec: _Spec) -> Iterator[str]:
             yield f"the worker group name {name!r} is no DNS label: use at most 63 of a-z, 0-9 and -, no - at the ends"
         elif count > 1:
             yield f"{count} worker groups are named {name}: give each a name of its own"
+    for each in groups:
+        if each.max_replicas is not None and (each.min_replicas or 0) > each.max_replicas:
+            wrong = f"worker group {each.group_name} has minReplicas {each.min_replicas}, more than maxReplicas"
+            yield f"{wrong} {each.max_replicas}, which KubeRay refuses: change one of them"
     if len(groups) > GROUPS_MAX:
         yield f"there are {len(groups)} worker groups, and at most {GROUPS_MAX} can be queued: use fewer"
     for name, template in (

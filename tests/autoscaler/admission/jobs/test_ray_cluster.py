@@ -122,6 +122,13 @@ def test_of_two_groups_with_one_name_the_first_counts() -> None:
     assert [each.size for each in got.pod_sets] == [1, 2]
 
 
+def test_a_group_that_kuberay_refuses_takes_no_quota_and_is_told() -> None:
+    got = manifests.ray_cluster(manifests.group("w", replicas=1, minReplicas=5, maxReplicas=3))
+    want = "worker group w has minReplicas 5, more than maxReplicas 3, which KubeRay refuses: change one of them"
+    assert got.problem == want
+    assert manifests.ray_cluster(manifests.group("w", minReplicas=3, maxReplicas=3)).problem is None
+
+
 def test_all_problems_are_told_at_once() -> None:
     claims = manifests.template(resourceClaims=manifests.CLAIM)
     got = manifests.ray_cluster(manifests.group("Big"), manifests.group("a", template=claims), head=claims)
