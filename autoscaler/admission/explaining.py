@@ -5,8 +5,8 @@ It asks the same books and the same nomination as the controller, and changes no
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler import clock
@@ -81,6 +81,26 @@ def of_workload(evidence: Evidence, workload: Workload) -> Explanation:
         queue=queue.name if queue is not None else "",
         rows=tuple(_rows(books, queue)) if queue is not None else (),
     )
+
+
+def of_pod(
+    evidence: Evidence, workload: Workload, pod: objects.Pod, pod_set_of: Callable[[objects.Pod], str]
+) -> Explanation:
+    """Explain how a pod behind the gate stands: its job, and how many of its pod set have passed."""
+    whole, name = of_workload(evidence, workload), pod_set_of(pod)
+    if workload.admission is None:
+        return whole
+    granted = workload.admission.count(name)
+    passed = sum(_has_passed(each, workload) and pod_set_of(each) == name for each in evidence.tables.pods)
+    told = f"quota is granted for {_pods(granted)} of {name}, and {passed} of them have passed the gate"
+    why = "it is to be opened" if passed < granted else "it waits until one of them ends, or more is granted"
+    return replace(whole, facts=(*whole.facts, ("this pod", f"{told}: {why}")))
+
+
+def _has_passed(pod: objects.Pod, workload: Workload) -> bool:
+    owner = pod.meta.controller
+    is_ours = owner is not None and owner.uid == workload.job_uid
+    return is_ours and keys.ADMISSION_GATE not in pod.gates and not pod.is_terminal
 
 
 def of_job_without_workload(job: Job) -> Explanation:
@@ -235,6 +255,10 @@ def _rows(books: Books, queue: Queue) -> Iterator[Row]:
 def _flavors(flavors: Mapping[str, str]) -> str:
     names = sorted(set(flavors.values()))
     return f" on {', '.join(names)}" if names else ""
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count or 'no'} pods"
 
 
 def _amount(key: FlavorResource, amount: int) -> str:

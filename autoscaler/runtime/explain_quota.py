@@ -36,12 +36,13 @@ async def of_job(api: port.Api, key: objects.Key, *, now: float) -> list[str]:
 async def of_pod(api: port.Api, pod: objects.Pod, *, now: float) -> list[str]:
     """Explain what a pod behind the gate of quota waits for."""
     owner = pod.meta.controller
+    kind = next((each for each in KINDS if owner is not None and each.resource.kind == owner.kind), None)
     evidence = await _evidence(api, now)
     parent = evidence.workload_of(owner.uid) if owner is not None else None
-    if parent is None:
+    if parent is None or kind is None:
         why = f"no job with a Workload owns the pod, so nobody opens its gate {keys.ADMISSION_GATE}"
         return [plans.wrapped(why)]
-    return list(written(explaining.of_workload(evidence, parent)))
+    return list(written(explaining.of_pod(evidence, parent, pod, kind.pod_set_of)))
 
 
 def written(explanation: Explanation) -> Iterator[str]:
