@@ -157,8 +157,8 @@ def _state(workload: Workload) -> str:
         return "waits"
     admitted = conditions.get(ConditionType.ADMITTED)
     since = f" since {clock.to_rfc3339(admitted.since)}" if admitted is not None else ""
-    granted = [f"{each.count} pods of {each.name}{_flavors(each.flavors)}" for each in workload.admission.assignments]
-    return f"admitted{since}: {', '.join(granted) or 'no pods'}"
+    granted = [f"{_pods(each.count)} of {each.name}{_flavors(each.flavors)}" for each in workload.admission.assignments]
+    return f"admitted{since}: {', '.join(granted) or _pods(0)}"
 
 
 def _line(books: Books, workload: Workload, queue: Queue | None, now: float) -> Iterator[tuple[str, str]]:

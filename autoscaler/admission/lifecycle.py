@@ -42,7 +42,8 @@ def waiting(state: JobState, now: float) -> tuple[Write, ...]:
     """Keep a waiting Workload as its job is, and the job suspended; one that cannot be queued keeps no place."""
     del now
     job, workload = _required(state), _workload(state)
-    planned = [*suspension(state, "it waits for quota"), *_without_slices(state, "its job is not admitted")]
+    why = "it waits for quota" if workload.active else "spec.active of its Workload is false"
+    planned = [*suspension(state, why), *_without_slices(state, "its job is not admitted")]
     if job.problem is not None:
         planned.append(writes.delete(On.WORKLOAD, Step.RELEASE, workload, f"its job cannot be queued: {job.problem}"))
     elif spec_differs(workload, job, state.priority):
@@ -166,7 +167,8 @@ def _suspend(job: Job, *, is_suspended: bool, why: str, told: Event | None) -> W
 def _cleared(workload: Workload, now: float) -> Write:
     """Give an evicted job's quota back: it waits again."""
     old = workload.conditions[ConditionType.EVICTED]
-    gone = Change(type=ConditionType.EVICTED, holds=False, reason=old.reason, message=f"it waits again: {old.message}")
+    message = f"its pods are gone: {old.message}"
+    gone = Change(type=ConditionType.EVICTED, holds=False, reason=old.reason, message=message)
     status = _nothing_granted(workload, now, reason="Evicted", message=f"evicted: {old.message}", more=(gone,))
     return writes.patch_status(On.WORKLOAD, Step.RELEASE, workload, status, "it was evicted, and no pod of it runs")
 

@@ -21,13 +21,17 @@ def condition(state: JobState, granted: Mapping[str, int]) -> Change:
 
 def _waits(state: JobState, pod_set: str, size: int, granted: int) -> str:
     if size > granted:
-        return f"{pod_set}: {granted} of {size} pods are granted, {size - granted} wait for quota"
+        waiting = size - granted
+        return f"{pod_set}: {granted} of {size} pods are granted, {waiting} {_s('wait', waiting)} for quota"
     if size < granted:
-        running = len(state.staying(pod_set))
-        return (
-            f"{pod_set}: {granted - size} pods more than the job wants keep their quota while they run ({running} run)"
-        )
+        running, surplus = len(state.staying(pod_set)), granted - size
+        keep = f"{surplus} more than the job wants {_s('keep', surplus)} quota"
+        return f"{pod_set}: {keep} until as many pods are deleted ({running} run now)"
     return ""
+
+
+def _s(verb: str, count: int) -> str:
+    return f"{verb}s" if count == 1 else verb
 
 
 def _change(*, holds: bool, reason: str, message: str) -> Change:

@@ -3,6 +3,7 @@
 Who gets it, and from whom it is taken, was decided before; nothing is sent.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +15,8 @@ from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api.manifests import Manifest
 
 PODS_NOT_READY: Final = "PodsNotReadyYet"
+NAMED_MAX: Final = 5
+"""So many names stand in a message."""
 
 
 class Eviction(StrEnum):
@@ -42,10 +45,13 @@ def admit(nomination: Nomination, now: float) -> Write:
     return writes.patch_status(On.WORKLOAD, Step.ADMIT, workload, status, f"ClusterQueue {queue} has room")
 
 
-def claim(nomination: Nomination) -> Write:
+def claim(nomination: Nomination, victims: Sequence[Workload]) -> Write:
     """Note what one will be granted when those whom it displaces are gone; nobody else is admitted into it."""
     status = {"claim": workload_status.admission(nomination.admission)}
-    return writes.patch_status(On.WORKLOAD, Step.CLAIM, nomination.workload, status, "displaces others")
+    named = [f"{each.meta.key.namespace}/{each.meta.key.name}" for each in victims[:NAMED_MAX]]
+    more = f" and {len(victims) - NAMED_MAX} more" if len(victims) > NAMED_MAX else ""
+    why = f"it has room once these are evicted, which is under way: {', '.join(named)}{more}"
+    return writes.patch_status(On.WORKLOAD, Step.CLAIM, nomination.workload, status, why)
 
 
 def drop_claim(workload: Workload) -> Write:

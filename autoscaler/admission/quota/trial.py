@@ -70,7 +70,7 @@ class Trial:
         self.ledger.add(wanted.queue.name, wanted.amounts)
         amounts.add(self._claimed.setdefault(wanted.queue.name, {}), wanted.amounts)
         self._leaving.update(victim.meta.uid for victim in found.victims)
-        self._write(grants.claim(wanted), wanted.queue)
+        self._write(grants.claim(wanted, found.victims), wanted.queue)
 
     def drop_claim(self, workload: Workload) -> None:
         """Give up a claim; others are admitted into it when the books say so."""

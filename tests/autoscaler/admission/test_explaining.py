@@ -64,7 +64,7 @@ def test_each_state_is_named() -> None:
         "finished": workload("a", finished=True),
         "is being deleted": workload("a", deleted=True, granted=1),
         "evicted": workload("a", evicted=True, granted=1),
-        f"admitted since {time(50)}: 1 pods of main on spot": workload("a", granted=1),
+        f"admitted since {time(50)}: 1 pod of main on spot": workload("a", granted=1),
         f"admitted since {time(50)}: no pods": workload("a", pod_sets=[], granted={}),
         "waits": workload("a"),
     }

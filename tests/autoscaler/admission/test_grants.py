@@ -66,7 +66,7 @@ def test_the_spec_stays_at_what_is_granted_while_pods_run_on() -> None:
     (tell,) = written(state)
     assert tell.step is Step.TELL
     (message,) = [each["message"] for each in tell.body["conditions"] if each["type"] == "ResizeRequested"]
-    assert message == "main: 2 pods more than the job wants keep their quota while they run (4 run)"
+    assert message == "main: 2 more than the job wants keep quota until as many pods are deleted (4 run now)"
     told = {**builders.condition("ResizeRequested", reason="ScalingDown"), "message": message}
     workload = builders.workload(count=5, granted=4, conditions=[ready, told])
     (write,) = written(states.state(states.job(2), workload, pods=states.pods(4)))
@@ -86,7 +86,7 @@ def test_a_pod_set_that_the_job_has_no_more_leaves_the_spec_once_it_has_no_quota
         assert write.step is Step.SPEC
         return [(each["name"], each["count"]) for each in write.body["spec"]["podSets"]]
 
-    message = "old: 1 pods more than the job wants keep their quota while they run (1 run)"
+    message = "old: 1 more than the job wants keeps quota until as many pods are deleted (1 run now)"
     assert spec(1, message) == [("main", 1), ("old", 1)]
     assert spec(0, "") == [("main", 1)]
 

@@ -206,7 +206,7 @@ def test_a_job_that_was_evicted_says_why_and_nothing_of_a_resize_that_never_was(
         "QuotaReserved": "evicted: makes room",
         "Admitted": "evicted: makes room",
         "PodsReady": "evicted: makes room",
-        "Evicted": "it waits again: makes room",
+        "Evicted": "its pods are gone: makes room",
     }
 
 
