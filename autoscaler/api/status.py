@@ -1,18 +1,23 @@
 """What of an object's status must be written. Pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.base import Model
+
+_NOTHING: Final = ([], {}, "")
+"""What need not be written where nothing is."""
 
 
 def changes(before: Model, wanted: Model | Mapping[str, Any]) -> Manifest:
     """Return the fields that say something else than they should; empty if nothing is to be written.
 
-    Of a model, the fields that were set are wanted; None takes one away.
+    Of a model, the fields that were set are wanted; None takes one away. A number that is not there is written, also
+    where it is the default: a column that shows it would stay empty.
     """
-    written = before.model_dump(mode="json", by_alias=True, exclude_none=True)
+    written = before.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     if isinstance(wanted, Model):
         wanted = wanted.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    return {key: value for key, value in wanted.items() if written.get(key) != value}
+    missing = {key: value for key, value in wanted.items() if written.get(key) != value}
+    return {key: value for key, value in missing.items() if key in written or value not in _NOTHING}

@@ -164,6 +164,11 @@ def test_a_machine_node_pool_lists_its_nodes_by_name_with_their_conditions() -> 
     assert pool(reports[:1] + reports[2:], **got).keys() == {"nodePool", "nodes", "conditions"}
 
 
+def test_a_machine_node_pool_without_a_ready_node_says_that_there_is_none() -> None:
+    got = pool([NodeReport(name="eriri", condition=NodeCondition.NOT_READY, problem=Problem.MISSING)])
+    assert (got["nodes"], got["readyNodes"]) == (1, 0)
+
+
 def test_a_status_never_has_more_nodes_than_the_definition_allows() -> None:
     many = [NodeReport(name=f"n{place:05}", condition=NodeCondition.READY) for place in range(5001)]
     got = pool(many)
