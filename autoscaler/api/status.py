@@ -6,7 +6,7 @@ from typing import Any, Final
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.base import Model
 
-_NOTHING: Final = ([], {}, "")
+_NOTHING: Final[tuple[Any, ...]] = ([], {}, "")
 """What need not be written where nothing is."""
 
 

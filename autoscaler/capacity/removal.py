@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from autoscaler.capacity import budgets, machine_demand, offers, remembered, wishes
+from autoscaler.capacity import budgets, machine_demand, offers, remembered, supply, wishes
 from autoscaler.capacity.marks import Idle
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
