@@ -14,8 +14,10 @@ import pulumi_kubernetes as k8s
 
 from autoscaler.api import crds
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.resources.pools import InstancePoolSpec
 from components import declarations, grid, kube, specs
 from components.config.clusters import Cluster
+from components.config.node_pools import NodePool
 from components.place import Place
 
 _POOL: Final = "InstancePool"
@@ -117,7 +119,7 @@ class CustomResources(pulumi.ComponentResource):
     def __init__(self, name: str, args: CustomResourcesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:CustomResources", name, None, opts)
         self._name, self._args = name, args
-        self._pools = {**args.config.node_pools, **args.config.instance_pools}
+        self._pools: dict[str, NodePool | InstancePoolSpec] = {**args.config.node_pools, **args.config.instance_pools}
         self._made: defaultdict[str, dict[str, pulumi.Resource]] = defaultdict(dict)
         """By kind and name."""
         for each in declarations.custom(args.config, args.place.region, args.grid):

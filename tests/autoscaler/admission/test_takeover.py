@@ -9,6 +9,7 @@ import pytest
 from autoscaler import control
 from autoscaler.admission import doubts, known, takeover, workload, writes
 from autoscaler.control import takeover as control_takeover
+from autoscaler.control.writes import Verb
 from autoscaler.kube import kinds, objects, port, store
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
@@ -54,7 +55,7 @@ class _Context:
 def _written(uid: str) -> writes.Write:
     key = objects.Key("default", "job-sample")
     return writes.Write(
-        step=writes.Step.ADMIT, on=writes.On.WORKLOAD, verb=writes.Verb.PATCH, key=key, uid=uid, body={}, why=""
+        step=writes.Step.ADMIT, on=writes.On.WORKLOAD, verb=Verb.PATCH, key=key, uid=uid, body={}, why=""
     )
 
 
