@@ -24,8 +24,8 @@ def objects(config: Cluster, region: str, groups: grid.Grid) -> Iterator[Manifes
 
 def custom(config: Cluster, region: str, groups: grid.Grid) -> Iterator[Manifest]:
     """Write the objects of our own kinds that a cluster's config declares."""
-    yield from _all("ProviderAccount", {checks.DEFAULT_ACCOUNT: specs.account(region)})
-    yield from _all("ProviderAccount", _declared(config.provider_accounts))
+    accounts = {checks.DEFAULT_ACCOUNT: specs.account(region), **_declared(config.provider_accounts)}
+    yield from _all("ProviderAccount", accounts)
     node_pools = {key: specs.instance_pool(pool, groups.of_pool(key)) for key, pool in config.node_pools.items()}
     for key, spec in {**node_pools, **_declared(config.instance_pools)}.items():
         yield _object("InstancePool", key, spec, labels=specs.pool_labels(config, key, spec))

@@ -41,3 +41,9 @@ def test_a_pool_that_is_not_for_all_says_whose_it_is() -> None:
     found = {each["metadata"]["name"]: each["metadata"]["labels"] for each in objects(nodePools=pools, scopes=scopes)}
     assert found["own"][keys.SCOPE] == "lab"
     assert keys.SCOPE not in found["open"]
+
+
+def test_an_account_called_aws_that_is_declared_stands_once() -> None:
+    want = {"provider": "aws", "region": "us-east-1", "roleArn": "arn:aws:iam::123456789012:role/other"}
+    found = objects(providerAccounts={"aws": want})
+    assert [each["spec"] for each in found if each["kind"] == "ProviderAccount"] == [want]
