@@ -4,7 +4,6 @@ A cycle is a few rounds of two steps: decide what each job that changed needs an
 what the store holds after those writes. Nothing is decided here.
 """
 
-import heapq
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from autoscaler.admission.quota import books, cycle
 from autoscaler.admission.workload import WORKLOADS, decode
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import resources
-from autoscaler.control import plans
+from autoscaler.control import pacing, plans
 from autoscaler.kube import kinds, objects, store, writer
 
 log = structlog.get_logger()
@@ -81,10 +80,8 @@ class Controller:
         self._farewell = leaving.Leaving(context, self._kinds.values(), tables.pods)
         self._running: set[str] = set()
         """UIDs of jobs that were seen to run since they were admitted."""
-        self._alarms: list[tuple[float, str]] = []
-        """When time alone changes what is to be done about a job: a heap."""
-        self._alarm_at: dict[str, float] = {}
-        """The first of these for each job."""
+        self._alarms: pacing.Pacer[str] = pacing.Pacer(context.clock, 0.0)
+        """UIDs of jobs about which time alone changes what is to be done."""
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Bring jobs and quota up to date, round by round, until nothing changes any more."""
@@ -93,7 +90,8 @@ class Controller:
             return await self._farewell.carry_out()
         began = self._context.clock.monotonic()
         await self._takeover.catch_up()
-        self._ring()
+        for uid in self._alarms.take():
+            self._known.note(uid)
         wake_at = None
         for _ in range(ROUNDS):
             await self._bring_jobs_up_to_date()
@@ -104,7 +102,7 @@ class Controller:
                 wake_at = self._context.clock.now()
                 break
         told_at = await self._reporter.publish(self._carry_out, self._executor.due_at, self._tell, began=began)
-        return clock.earliest((wake_at, told_at, self._alarms[0][0] if self._alarms else None))
+        return clock.earliest((wake_at, told_at, clock.on_wall(self._context.clock, self._alarms.next_at)))
 
     # Jobs
 
@@ -124,7 +122,7 @@ class Controller:
                 self._known.note(uid)
             raise
         for write in outcomes.failed:
-            self._set_alarm(owners[_object(write)], self._again_at(write))
+            self._alarms.note(owners[_object(write)], at=self._executor.due_at(write) or 0.0)
         for write in outcomes.done:
             self._tell(owners[_object(write)], write)
 
@@ -134,15 +132,16 @@ class Controller:
             return self._decided(uid)
         except Exception:
             log.exception("job_not_decided", uid=uid, again_in_seconds=FAILED_SECONDS)
-            self._set_alarm(uid, self._context.clock.now() + FAILED_SECONDS)
+            self._alarms.note(uid, at=self._context.clock.monotonic() + FAILED_SECONDS)
             return ()
 
     def _decided(self, uid: str) -> Sequence[Write]:
-        state = self._known.state(uid, self._memory(uid))
-        decision = decide.decide(state, now=self._context.clock.now(), policy=self._policy)
+        state, time = self._known.state(uid, self._memory(uid)), self._context.clock
+        decision = decide.decide(state, now=time.now(), policy=self._policy)
         is_running = state.stage is Stage.ADMITTED and state.job is not None and not state.job.is_suspended
         (self._running.add if is_running else self._running.discard)(uid)
-        self._set_alarm(uid, decision.wake_at)
+        if decision.wake_at is not None:
+            self._alarms.note(uid, at=time.monotonic() + decision.wake_at - time.now())
         return decision.writes
 
     def _memory(self, uid: str) -> Memory:
@@ -192,23 +191,9 @@ class Controller:
         self._reporter.count(outcomes.done)
         return outcomes
 
-    def _again_at(self, write: Write) -> float:
+    def _again_at(self, write: Write) -> float | None:
         """Return when a write that was refused is tried again, on the wall clock."""
-        time = self._context.clock
-        return clock.on_wall(time, self._executor.due_at(write)) or time.now()
-
-    def _set_alarm(self, uid: str, at: float | None) -> None:
-        if at is not None and at < self._alarm_at.get(uid, float("inf")):
-            self._alarm_at[uid] = at
-            heapq.heappush(self._alarms, (at, uid))
-
-    def _ring(self) -> None:
-        now = self._context.clock.now()
-        while self._alarms and self._alarms[0][0] <= now:
-            at, uid = heapq.heappop(self._alarms)
-            if self._alarm_at.get(uid) == at:
-                del self._alarm_at[uid]
-                self._known.note(uid)
+        return clock.on_wall(self._context.clock, self._executor.due_at(write) or 0.0)
 
     def _tell(self, uid: str, write: Write) -> None:
         """Record an event about a job."""

@@ -1,6 +1,7 @@
 """A simulated cluster with queues and Jobs: quota that a test sets, nodes with room for all, and replicas."""
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import replace
@@ -261,6 +262,13 @@ async def runtime(
         yield made
     if world.audit is not None:
         world.audit.check()
+
+
+def cycles(replica: process.Process) -> int:
+    """Return how often a replica has looked at what is to be done."""
+    found = re.search(rb"sluice_admission_cycle_seconds_count (\d+)", replica.metrics.render())
+    assert found is not None
+    return int(found[1])
 
 
 def quota(cpu: Mapping[str, int], borrowing_limit: int | None = None, memory: str | None = None) -> list[Body]:

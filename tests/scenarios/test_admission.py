@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.kube import kinds
 from tests.autoscaler.kube.cluster import simulated
-from tests.scenarios.admission_world import World, runtime
+from tests.scenarios.admission_world import World, cycles, runtime
 
 pytestmark = pytest.mark.simulated
 
@@ -458,9 +458,10 @@ async def test_a_job_whose_pods_never_start_is_tried_less_and_less_often() -> No
     world.add_queue(cpu=2)
     world.never_ready.add("job")
     world.add_job(pods=1)
-    async with runtime(world, timeout_minutes=1):
+    async with runtime(world, timeout_minutes=1) as replica:
         await asyncio.sleep(6 * 3600)
         assert 8 <= world.workload()["status"]["requeue"]["count"] <= 12
+        assert cycles(replica) < 300  # and looked at only when it is time to
         world.never_ready.clear()
         await asyncio.sleep(2 * 3600)
         assert world.running() == 1

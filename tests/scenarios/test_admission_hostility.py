@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from structlog import testing
 
 from autoscaler.api import keys
 from autoscaler.kube import kinds, port
@@ -152,11 +153,12 @@ async def test_a_hand_on_suspend_is_taken_off_and_told() -> None:
         world.patch(kinds.JOBS, first, {"spec": {"suspend": True}})
         await asyncio.sleep(20)
         assert world.running(first) == 2
-        assert "spec.active" in world.events(first)["Resumed"][0]["message"]
+        [resumed] = world.events(first)["Resumed"]
+        assert (resumed["type"], "spec.active" in resumed["message"]) == ("Warning", True)
         world.patch(kinds.JOBS, second, {"spec": {"suspend": False}})
         await asyncio.sleep(20)
         assert world.job(second)["spec"]["suspend"]
-        assert "Suspended" in world.events(second)
+        assert world.events(second)["Suspended"][0]["type"] == "Normal"
         assert world.pods(second) == []
 
 
@@ -309,9 +311,26 @@ async def test_a_job_about_which_nothing_can_be_decided_keeps_nobody_waiting() -
             RUNTIME.user,
         )
         world.add_job("next", pods=1)
-        await asyncio.sleep(30)
+        with testing.capture_logs() as logs:
+            await asyncio.sleep(200)
         assert world.running("next") == 1
         assert world.gated() == 1
+        assert 3 <= [each["event"] for each in logs].count("job_not_decided") <= 5  # tried again once a minute
+
+
+@simulated
+async def test_an_eviction_is_told_of_a_job_of_which_much_was_told_a_moment_ago() -> None:
+    world = World()
+    world.add_queue(cpu=60)
+    async with runtime(world):
+        world.add_job(completions=None)
+        for size in range(1, 46):
+            world.resize("job", size)
+            await asyncio.sleep(2)
+        assert len(world.events("job")["Resized"]) > 20
+        world.deactivate("job")
+        await asyncio.sleep(5)
+        assert "Evicted" in world.events("job")
 
 
 class Meanwhile:

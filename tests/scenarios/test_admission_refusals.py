@@ -19,7 +19,7 @@ import pytest
 from autoscaler.api import keys
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
-from tests.scenarios.admission_world import CLUSTER_QUEUES, World, runtime
+from tests.scenarios.admission_world import CLUSTER_QUEUES, World, cycles, runtime
 
 pytestmark = pytest.mark.simulated
 FIRST_MINUTE: Final = 20
@@ -230,7 +230,7 @@ async def _play(story: Story, status: int | None) -> Refusing:
         made.append(Refusing(api, story, status))
         return made[-1]
 
-    async with runtime(world, wrap=wrap, timeout_minutes=story.timeout_minutes):
+    async with runtime(world, wrap=wrap, timeout_minutes=story.timeout_minutes) as replica:
         world.add_job("other", pods=1, completions=None)
         story.before(world)
         await asyncio.sleep(20)
@@ -242,6 +242,7 @@ async def _play(story: Story, status: int | None) -> Refusing:
         await asyncio.sleep(30 if status else 60)  # while nobody answers, everything takes longer
         assert (world.running("other"), world.running("fresh")) == (3, 1), "others wait"
         await asyncio.sleep(60 * MINUTES - 80)
+        assert cycles(replica) < 20 * MINUTES, "it is looked at before it is time to"
         made[0].is_on = False
         world.never_ready.clear()
         await asyncio.sleep(240)

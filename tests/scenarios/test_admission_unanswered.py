@@ -15,7 +15,7 @@ import pytest
 from autoscaler.api import keys
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
-from tests.scenarios.admission_world import NAMESPACE, World, runtime
+from tests.scenarios.admission_world import NAMESPACE, World, cycles, runtime
 
 pytestmark = pytest.mark.simulated
 LATE_SECONDS: Final = (0.0, 0.006, 0.01, 0.014, 0.05, 2.0, 9.0)
@@ -111,15 +111,16 @@ async def play(weather: Weather, *, seconds: float, then: Callable[[World], obje
         made.append(Connection(api, weather, better))
         return made[-1]
 
-    async with runtime(world, wrap=wrap):
+    async with runtime(world, wrap=wrap) as replica:
         world.add_job("first", pods=2, completions=None)
         if then is not None:
             await asyncio.sleep(1)
             then(world)
         await asyncio.sleep(seconds)
         await _ended(made[0])
+        looks = cycles(replica)
     assert made[0].has_broken
-    return Played(world, made[0])
+    return Played(world, made[0], looks)
 
 
 async def _ended(connection: Connection) -> None:
@@ -131,6 +132,7 @@ async def _ended(connection: Connection) -> None:
 class Played:
     world: World
     connection: Connection
+    cycles: int
 
     @property
     def running(self) -> int:
@@ -164,7 +166,7 @@ def test_where_it_cannot_be_found_out_admission_waits_until_the_write_must_have_
 ) -> None:
     weather = Weather(others=others)
     before = virtual_time.run(play(weather, seconds=BOUND_SECONDS - 1))
-    assert before.running == 0
+    assert (before.running, before.cycles < BOUND_SECONDS) == (0, True)
     after = virtual_time.run(play(weather, seconds=BOUND_SECONDS + 3))
     assert after.running == 2
     assert 2 <= len(after.connection.fenced_at) <= 20

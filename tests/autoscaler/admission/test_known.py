@@ -147,6 +147,8 @@ def test_a_job_is_found_with_all_that_is_its_own() -> None:
     assert set(state.pods.uids) == {"u-p"}
     assert state.priority == 7
     assert list(state.flavors) == ["spot"]
+    odd = builders.workload(granted=1, flavors={"cpu": "deleted"})
+    assert Watched(job(), odd).state().flavors == {}
 
 
 @pytest.mark.accept("E3", part="slices are told from their parent")
@@ -186,8 +188,9 @@ def test_slices_of_one_moment_and_number_are_in_the_order_of_their_uids() -> Non
 def test_slices_are_in_the_order_of_their_ages_and_then_of_their_numbers() -> None:
     ages = {10: 5, 2: 5, 0: 5, 7: 9}
     slices = [builders.slice_of(ordinal=ordinal, age=age) for ordinal, age in ages.items()]
-    state = Watched(builders.workload(), *slices).state()
-    assert _names(state.slices) == ["a-main-7", "a-main-0", "a-main-2", "a-main-10"]
+    odd = builders.slice_of(ordinal="x", age=1)
+    state = Watched(builders.workload(), *slices, odd).state()
+    assert _names(state.slices) == ["a-main-7", "a-main-0", "a-main-2", "a-main-10", "a-main-x"]
 
 
 def test_slices_of_an_earlier_workload_are_orphans() -> None:
