@@ -57,10 +57,9 @@ class Doubts:
 
     def fences(self) -> list[Write]:
         """Return the writes after which what is in doubt takes effect no more; none: everything is known."""
-        for key in [key for key, doubt in self._open.items() if self._in_doubt(doubt.write) is None]:
-            del self._open[key]
-        there = (self._in_doubt(doubt.write) for doubt in self._open.values())
-        return [_fence(each) for each in there if each is not None]
+        there = {key: self._in_doubt(doubt.write) for key, doubt in self._open.items()}
+        self._open = {key: doubt for key, doubt in self._open.items() if there[key] is not None}
+        return [_fence(each) for each in there.values() if each is not None]
 
     @property
     def until(self) -> float | None:

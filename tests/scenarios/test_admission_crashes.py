@@ -116,6 +116,42 @@ def test_watches_may_lag_behind(story: str) -> None:
     assert found == want
 
 
+class Heard:
+    """A connection that knows what was done by it, and sees what is asked for once more, word by word."""
+
+    def __init__(self, api: port.Api) -> None:
+        self.again: list[tuple[str, bytes | None]] = []
+        self._done: set[tuple[str, bytes | None]] = set()
+        self._api = api
+        self.watch = api.watch
+
+    async def send(self, request: port.Request) -> port.Response:
+        asked, answer = (request.path, request.body), await self._api.send(request)
+        if request.method == "PATCH" and "/leases/" not in request.path:
+            self.again += [asked] if asked in self._done else []
+            self._done |= {asked} if answer.status < 300 else set()
+        return answer
+
+
+@pytest.mark.accept("E8", part="caches that lag")
+@simulated
+async def test_what_was_written_is_known_before_any_watch_tells_of_it() -> None:
+    world, made = World(), list[Heard]()
+    world.cluster.faults.watch_lag_seconds = 3.0
+
+    def heard(api: port.Api) -> port.Api:
+        made.append(Heard(api))
+        return made[-1]
+
+    async with runtime(world, wrap=heard):
+        world.add_queue(cpu=3)
+        await grown_in_part(world)
+        world.delete(kinds.JOBS, "job")
+        await asyncio.sleep(60)
+        assert world.running("next") == 3
+    assert made[0].again == []
+
+
 async def _play(
     story: Story, kind: type[Doomed], *, at: int = 0, after: bool = False, lag_seconds: float = 0.0
 ) -> tuple[object, int]:

@@ -40,10 +40,11 @@ def write(name: str = "p0", step: Step = Step.OPEN, on: On = On.POD, kind: str =
     return Write(step=step, on=on, verb=Verb.PATCH, key=key, kind=kind, uid=f"u-{name}", body=body or {}, why="")
 
 
-def test_a_job_is_suspended_as_its_kind_says() -> None:
+def test_a_job_is_suspended_and_resumed_as_its_kind_says() -> None:
     bench = Bench()
-    bench.carry_out(write("job", Step.SUSPEND, on=On.JOB, kind="Job", body={"suspend": True}))
-    assert bench.writes.told[0][2][0] == {"spec": {"suspend": True}}
+    for is_suspended in (True, False):
+        bench.carry_out(write("job", Step.SUSPEND, on=On.JOB, kind="Job", body={"suspend": is_suspended}))
+    assert [what[0] for _, _, what in bench.writes.told] == [{"spec": {"suspend": each}} for each in (True, False)]
 
 
 # Gates that will not open

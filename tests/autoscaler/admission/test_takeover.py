@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from autoscaler import control
 from autoscaler.admission import doubts, known, takeover, workload, writes
 from autoscaler.control import takeover as control_takeover
 from autoscaler.control.writes import Verb
@@ -29,8 +28,8 @@ class Bench:
         self.led_until: float | None = None
         self.tables = _Tables()
         self.doubts = doubts.Doubts(virtual_time.clock(), self.tables.workloads)
-        context = cast("control.ControllerContext", _Context(self))
-        self.takeover = takeover.Takeover(context, cast("known.Tables", self.tables), self.doubts)
+        self.context: Any = _Context(self)
+        self.takeover = takeover.Takeover(self.context, cast("known.Tables", self.tables), self.doubts)
 
     def names(self) -> list[str]:
         return [each.meta.key.name for table in (self.tables.workloads, self.tables.pods) for each in table]
@@ -81,6 +80,23 @@ async def test_a_single_workload_that_cannot_be_read_stays_as_it_is_known() -> N
     bench = Bench()
     bench.cluster.faults.add(faults.Answer(code=500), faults.Matching(method="GET"), times=1)
     await bench.takeover.look_at([_written("any"), _written("any")])
+    assert bench.names() == ["job-sample"]
+
+
+class Odd:
+    """An API server that answers what makes no sense."""
+
+    async def send(self, request: port.Request) -> port.Response:
+        del request
+        return port.Response(status=200, body=b'{"metadata": 1}')
+
+
+@simulated
+async def test_a_single_workload_that_makes_no_sense_is_left_to_the_watch() -> None:
+    bench = Bench()
+    await bench.takeover.look_at([_written("any")])
+    bench.context.api = Odd()
+    await bench.takeover.look_at([_written("any")])
     assert bench.names() == ["job-sample"]
 
 

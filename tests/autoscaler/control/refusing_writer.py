@@ -25,9 +25,11 @@ class RefusingWriter:
         await self._do("create", body["metadata"]["name"], body)
 
     async def patch(self, _: Any, key: objects.Key, body: Any, **more: Any) -> None:
+        assert more["attempts"] == 1
         await self._do(f"patch {more.get('subresource', '')}".strip(), key.name, (body, more["only_if"]))
 
     async def delete(self, _: Any, key: objects.Key, **more: Any) -> None:
+        assert more["attempts"] == 1
         await self._do("delete", key.name, more["only_if"])
 
     async def _do(self, verb: str, name: str, what: Any) -> None:

@@ -121,6 +121,9 @@ def test_a_success_begins_anew() -> None:
     bench.writes.refusals.clear()
     assert bench.carry_out(write()).done
     assert bench.executor.due_at(write()) is None
+    bench.writes.refusals["p0"] = refusal(500)
+    bench.carry_out(write())
+    assert bench.executor.due_at(write()) == pytest.approx(bench.clock.seconds + 0.2)
 
 
 def test_each_object_and_step_has_a_time_of_its_own() -> None:
@@ -147,6 +150,18 @@ def test_a_few_refusals_in_a_row_put_off_the_rest_of_their_sort_for_seconds() ->
     due = bench.executor.due_at(write("new"))
     assert due is not None
     assert due - bench.clock.seconds <= 5.0
+
+
+def test_what_is_refused_with_its_sort_waits_for_the_later_of_both_times() -> None:
+    bench = Bench()
+    names = [f"p{number}" for number in range(executor.REFUSED_MAX)]
+    bench.writes.refusals = dict.fromkeys(names, refusal(403))
+    bench.carry_out(*map(write, names[:-1]))
+    assert bench.executor.due_at(write("new")) is None
+    bench.clock.seconds += 1
+    bench.carry_out(*map(write, names))
+    pauses = [(bench.executor.due_at(write(name)) or 0.0) - bench.clock.seconds for name in ("new", "p0")]
+    assert pauses == [pytest.approx(0.2), pytest.approx(0.6)]
 
 
 def test_those_that_were_refused_before_come_last() -> None:

@@ -59,6 +59,8 @@ def _filled(made: Ground) -> Iterator[Ground]:
             name = f"{'waiting' if suspend else 'running'}-{queue}".lower()
             made.make(RAY_CLUSTERS.format(HOME), jobs.ray_cluster(name, jobs.group("a"), queue=queue, suspend=suspend))
             made.api.merge(f"{RAY_CLUSTERS.format(HOME)}/{name}", {"spec": {"suspend": suspend}})
+    managed = jobs.ray_cluster("managed", jobs.group("a"), suspend=False, managedBy=jobs.ELSEWHERE)
+    made.make(RAY_CLUSTERS.format(HOME), managed)
     with made.as_account(RUNTIME_NAMESPACE, RUNTIME_ACCOUNT) as runtime:
         runtime.create(f"{CUSTOM}/namespaces/{HOME}/workloads", _workload())
         runtime.merge(f"{CUSTOM}/namespaces/{HOME}/workloads/kept/status", {"status": {"position": 1}})
@@ -96,6 +98,7 @@ OWNERS = st.sampled_from(
         {**RAY_JOB, "kind": "RayService"},
         {**RAY_JOB, "kind": "JobSet", "apiVersion": "jobset.x-k8s.io/v1alpha2"},
         {**RAY_JOB, "controller": False},
+        {key: value for key, value in RAY_JOB.items() if key != "controller"},
         {**RAY_JOB, "apiVersion": "example.com/v1"},
         {**RAY_JOB, "kind": "Workflow"},
     ]
@@ -187,7 +190,8 @@ def _compare_job(field: Ground, users: dict[str, Api], name: str, write: Object,
 
 @REAL
 @given(
-    name=st.sampled_from([f"{state}-{queue}".lower() for state in ("waiting", "running") for queue in QUEUES]),
+    name=st.sampled_from([f"{state}-{queue}".lower() for state in ("waiting", "running") for queue in QUEUES])
+    | st.just("managed"),
     write=RAY_WRITES,
     groups=GROUPS,
     user=STRANGERS,
