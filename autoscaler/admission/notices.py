@@ -38,8 +38,8 @@ class Notices:
         self._gated = gated
         self._pods: pacing.Pacer[objects.Key] = pacing.Pacer(context.clock, GRACE_SECONDS)
         self._jobs: dict[tuple[str, objects.Key], None] = {}
-        self._told: dict[str, str] = {}
-        """What pods and jobs that are there were told last, by UID."""
+        self._told: set[str] = set()
+        """The UIDs of pods that are there and were told."""
         self._next_at = float("-inf")
         tables.pods.listen(self._pod_changed)
         for table in tables.jobs.values():
@@ -50,13 +50,12 @@ class Notices:
         now = self._context.clock.monotonic()
         if now < self._next_at:
             return
-        before = len(self._told)
-        for key in list(islice(self._pods.take(), PER_SECOND)):
-            self._tell_pod(self._tables.pods.get(key))
-        for kind, key in list(islice(self._jobs, PER_SECOND)):
+        pods, jobs = list(islice(self._pods.take(), PER_SECOND)), list(islice(self._jobs, PER_SECOND))
+        told = [self._tell_pod(self._tables.pods.get(key)) for key in pods]
+        for kind, key in jobs:
             del self._jobs[kind, key]
-            self._tell_job(kind, self._tables.jobs[kind].get(key))
-        if len(self._told) > before:
+            told.append(self._tell_job(kind, self._tables.jobs[kind].get(key)))
+        if any(told):
             self._next_at = now + 1.0
 
     @property
@@ -65,15 +64,17 @@ class Notices:
         due = clock.earliest((self._pods.next_at, self._next_at if self._jobs else None))
         return max(due, self._next_at) if due is not None else None
 
-    def _tell_pod(self, pod: objects.Pod | None) -> None:
+    def _tell_pod(self, pod: objects.Pod | None) -> bool:
+        """Tell a pod why its gate will not be opened; return whether there was something to say."""
         if pod is None or not gated_pods.waits(pod):
-            return
+            return False
         why = self._why_never(pod)
         if why is None or pod.meta.uid in self._told:
-            return
-        self._told[pod.meta.uid] = why
+            return False
+        self._told.add(pod.meta.uid)
         message = f"{why}: its gate {keys.ADMISSION_GATE} will not be opened; delete the pod"
         self._context.tell(kinds.PODS, pod, "NeverAdmitted", message, is_warning=True)
+        return True
 
     def _why_never(self, pod: objects.Pod) -> str | None:
         """Say why nobody will open a pod's gate; None: somebody will."""
@@ -90,29 +91,28 @@ class Notices:
             return f"its job {owner.name} is not queued: it is {job.left_alone}"
         return f"its job {owner.name} has no label {keys.QUEUE_NAME}" if job.queue is None else None
 
-    def _tell_job(self, kind: str, job: port.Job | None) -> None:
+    def _tell_job(self, kind: str, job: port.Job | None) -> bool:
+        """Tell a job why it is not queued; return whether there was something to say."""
         if job is None or job.queue is None or job.meta.deleted_at is not None or job.finished is not None:
-            return
+            return False
         told = _about(job)
         if told is None:
-            self._told.pop(job.meta.uid, None)
-        elif self._told.get(job.meta.uid) != told[1]:
-            reason, message = told
-            self._told[job.meta.uid] = message
-            is_warning = job.problem is not None and job.left_alone is None
-            self._context.tell(self._kinds[kind].resource, job, reason, message, is_warning=is_warning)
+            return False
+        reason, message = told
+        is_warning = job.problem is not None and job.left_alone is None
+        self._context.tell(self._kinds[kind].resource, job, reason, message, is_warning=is_warning)
+        return True
 
     # What changed
 
     def _pod_changed(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
         if old is not None and (new is None or new.meta.uid != old.meta.uid):
-            self._told.pop(old.meta.uid, None)
+            self._told.discard(old.meta.uid)
         if new is not None and gated_pods.waits(new) and (old is None or old.meta.owners != new.meta.owners):
             self._note_pods([new.meta.key])
 
     def _job_changed(self, old: port.Job | None, new: port.Job | None) -> None:
         if old is not None and (new is None or new.meta.uid != old.meta.uid or new.queue != old.queue):
-            self._told.pop(old.meta.uid, None)
             group = self._gated.get(old.meta.uid)
             self._note_pods(group.keys.values() if group is not None else ())
         if new is not None and new.queue is not None and (old is None or _about(old) != _about(new)):
