@@ -24,11 +24,14 @@ DRY = {"dryRun": "All"}
 HOME = "twins"
 COLLECTOR = identities.account_user("kube-system", "generic-garbage-collector")
 STOPPED = [{"type": "Suspended", "status": "True", "reason": "JobSuspended", "message": ""}]
+GOING_ON = [{**STOPPED[0], "status": "False"}, {**STOPPED[0], "type": "Other"}]
 JOB_STATES: dict[str, Object] = {
     "waiting": {},
     "running": {"suspend": False, "status": {**jobs.STARTED, **jobs.ACTIVE}},
     "stopping": {"status": {**jobs.STARTED, **jobs.ACTIVE}},
     "starting": {"status": jobs.STARTED},
+    "fresh": {"suspend": False},
+    "going-on": {"status": {**jobs.STARTED, "conditions": GOING_ON}},
     "stopped": {"status": {**jobs.STARTED, "conditions": STOPPED}},
     "lagging": {"status": {**jobs.STARTED, **jobs.ACTIVE, "conditions": STOPPED}},
 }
@@ -59,7 +62,7 @@ def _filled(made: Ground) -> Iterator[Ground]:
             name = f"{'waiting' if suspend else 'running'}-{queue}".lower()
             made.make(RAY_CLUSTERS.format(HOME), jobs.ray_cluster(name, jobs.group("a"), queue=queue, suspend=suspend))
             made.api.merge(f"{RAY_CLUSTERS.format(HOME)}/{name}", {"spec": {"suspend": suspend}})
-    managed = jobs.ray_cluster("managed", jobs.group("a"), suspend=False, managedBy=jobs.ELSEWHERE)
+    managed = jobs.ray_cluster("managed", jobs.group("a"), suspend=True, managedBy=jobs.ELSEWHERE)
     made.make(RAY_CLUSTERS.format(HOME), managed)
     with made.as_account(RUNTIME_NAMESPACE, RUNTIME_ACCOUNT) as runtime:
         runtime.create(f"{CUSTOM}/namespaces/{HOME}/workloads", _workload())
@@ -124,10 +127,18 @@ def test_new_jobs_are_changed_alike(field: Ground, write: Object, manager: str |
     _compare_new(field, job_gates.JOB, JOBS, jobs.job("new", **write, **managed))
 
 
+BARE_HEADS: list[Object | None] = [None, {}, {"template": {}}]
+HEAD_GROUPS = st.sampled_from(BARE_HEADS) | st.builds(lambda gates: {"template": jobs.template(gates)}, GATES)
+
+
 @REAL
-@given(write=RAY_WRITES, groups=GROUPS)
-def test_new_ray_clusters_are_changed_alike(field: Ground, write: Object, groups: list[Object]) -> None:
-    _compare_new(field, job_gates.RAY_CLUSTER, RAY_CLUSTERS, jobs.ray_cluster("new", *groups, **write))
+@given(write=RAY_WRITES, groups=GROUPS, head=HEAD_GROUPS)
+def test_new_ray_clusters_are_changed_alike(
+    field: Ground, write: Object, groups: list[Object], head: Object | None
+) -> None:
+    body = jobs.ray_cluster("new", *groups, **write)
+    body["spec"] = _without(body["spec"], "headGroupSpec") | ({} if head is None else {"headGroupSpec": head})
+    _compare_new(field, job_gates.RAY_CLUSTER, RAY_CLUSTERS, body)
 
 
 CLEANS_UP = st.fixed_dictionaries(
