@@ -416,7 +416,7 @@ MUTATIONS: Final = (
         name="admission goes on without a fence",
         owner=doubts.Doubts,
         function="fences",
-        old="return [_fence(each) for each in there if each is not None]",
+        old="return [_fence(each) for each in there.values() if each is not None]",
         new="return []",
         found_in=NEW,
     ),
