@@ -84,7 +84,7 @@ class Reporter:
         (self._waiting if write.on is On.WORKLOAD else self._queues).note_not_done(write, at)
 
     def _tell(self, write: Write, tell: Tell) -> None:
-        stored = self._workloads.get(write.key) if write.event is not None else None
+        stored = self._workloads.get(write.key)
         if stored is not None:
             tell(stored.job_uid, write)
 

@@ -19,6 +19,7 @@ from tests.scenarios.admission_world import (
     WORKLOADS,
     Body,
     World,
+    cycles,
     runtime,
 )
 
@@ -190,10 +191,12 @@ async def test_nothing_is_written_while_nothing_changes() -> None:
     world.add_queue("team", cpu=1)
     for number in range(60):
         world.add_job(f"job-{number:03}")
-    async with runtime(world, wrap=counted.wrap):
+    async with runtime(world, wrap=counted.wrap) as replica:
         await asyncio.sleep(60)
         counted.calls.clear()
+        before = cycles(replica)
         await asyncio.sleep(600)
+        assert cycles(replica) - before < 30
     assert [path for method, path in counted.calls if method in {"PATCH", "POST"} and "leases" not in path] == []
 
 
@@ -298,7 +301,9 @@ async def test_gated_pods_whose_job_is_gone_are_told_and_never_opened() -> None:
         gated = sorted(each["metadata"]["name"] for each in world.pods("job") if "nodeName" not in each["spec"])
         assert len(gated) == 2
         world.delete(kinds.JOBS, "job", policy="Orphan")
-        await asyncio.sleep(60)
+        await asyncio.sleep(15)
+        assert all("NeverAdmitted" in world.events(name) for name in gated)
+        await asyncio.sleep(45)
         node = world._get(kinds.NODES, "node")["metadata"]
         another = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"]}
         for name in gated:
