@@ -61,7 +61,7 @@ def _filled(made: Ground) -> Iterator[Ground]:
         for suspend in (True, False):
             name = f"{'waiting' if suspend else 'running'}-{queue}".lower()
             made.make(RAY_CLUSTERS.format(HOME), jobs.ray_cluster(name, jobs.group("a"), queue=queue, suspend=suspend))
-            made.api.merge(f"{RAY_CLUSTERS.format(HOME)}/{name}", {"spec": {"suspend": suspend}})
+            made.api.merge(f"{RAY_CLUSTERS.format(HOME)}/{name}", {"spec": {"suspend": suspend or None}})
     managed = jobs.ray_cluster("managed", jobs.group("a"), suspend=True, managedBy=jobs.ELSEWHERE)
     made.make(RAY_CLUSTERS.format(HOME), managed)
     with made.as_account(RUNTIME_NAMESPACE, RUNTIME_ACCOUNT) as runtime:
@@ -288,29 +288,38 @@ def _workload() -> Object:
 
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u"}
-METADATA = st.fixed_dictionaries(
-    {},
-    optional={
-        "labels": st.sampled_from([{}, {keys.JOB_UID: "u"}, {keys.JOB_UID: "forged"}]),
-        "annotations": st.sampled_from([{}, {"a": "b"}]),
-        "finalizers": st.sampled_from([[], [keys.FINALIZER], [keys.FINALIZER, "foregroundDeletion"]]),
-        "ownerReferences": st.sampled_from([[], [OWNER]]),
-    },
-)
-WORKLOAD_SPECS = st.fixed_dictionaries(
-    {},
-    optional={
-        "active": st.booleans(),
-        "queueName": st.sampled_from(["door", "other"]),
-        "priority": st.sampled_from([0, 1000]),
-        "podSets": st.sampled_from([[{"name": "main", "count": 3}], [{"name": "main", "count": 4}]]),
-    },
+METADATA_FIELDS: dict[str, list[Any]] = {
+    "labels": [{}, {keys.JOB_UID: "u"}, {keys.JOB_UID: "forged"}],
+    "annotations": [{}, {"a": "b"}],
+    "finalizers": [[], [keys.FINALIZER], [keys.FINALIZER, "foregroundDeletion"]],
+    "ownerReferences": [[], [OWNER]],
+}
+SPEC_FIELDS: dict[str, list[Any]] = {
+    "active": [True, False],
+    "queueName": ["door", "other"],
+    "priority": [0, 1000],
+    "podSets": [[{"name": "main", "count": 3}], [{"name": "main", "count": 4}]],
+}
+FIELDS = {"metadata": METADATA_FIELDS, "spec": SPEC_FIELDS}
+METADATA, WORKLOAD_SPECS = (
+    st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in fields.items()})
+    for fields in FIELDS.values()
 )
 WORKLOAD_CHANGES = st.one_of(
     st.builds(lambda spec: {"spec": spec}, WORKLOAD_SPECS),
     st.builds(lambda metadata: {"metadata": metadata}, METADATA),
     st.builds(lambda metadata, spec: {"metadata": metadata, "spec": spec}, METADATA, WORKLOAD_SPECS),
 )
+
+
+def test_each_field_of_a_workload_is_kept_alike(field: Ground, users: dict[str, Api]) -> None:
+    path = f"{CUSTOM}/namespaces/{HOME}/workloads/kept"
+    old = field.api.get(path)
+    changes = [(part, {name: value}) for part, fields in FIELDS.items() for name in fields for value in fields[name]]
+    for part, change in changes:
+        body = {**old, part: {**old[part], **change}}
+        for user, api in users.items():
+            _compare_workload(api.request("PUT", path, body, query=DRY), old, body, user)
 
 
 @REAL
