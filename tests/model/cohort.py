@@ -89,20 +89,20 @@ def _admitted(before: Seen, after: Seen, uid: str, queues: Queues) -> Iterator[s
             held[each.claimed] += min(each.spec, each.claim or 0)
     yield from _grown(before.used(), after.used(), held, queues)
     parent = after.parents.get(now.owner or "") if now.is_slice else None
-    if parent is not None and parent.granted and parent.cell != now.cell:
-        yield f"slice {uid} was granted of {now.cell}, its parent of {parent.cell}"
+    if parent is not None and len(+after.uses_of(parent)) > 1:
+        yield f"slice {uid} was granted of {now.cell}, its family has {dict(after.uses_of(parent))}"
 
 
 def _evicted(before: Seen, victim: WorkloadFacts, queues: Queues, unseen: Container[str]) -> Iterator[str]:
     if victim.cell is None or queues[victim.cell.queue].stop == "HoldAndDrain":
         return
-    claimants = [each for each in before.claimants() if _may_displace(before, each, victim, queues)]
     every = (*before.parents.values(), *before.slices.values())
-    if any(each.claim and (each.uid in unseen or each.owner in unseen) for each in every):
-        return  # the claim may have ended a moment ago
+    # The claim of these may have ended, or become too large, a moment ago.
+    changed = [each for each in every if each.claim and (each.uid in unseen or each.owner in unseen)]
+    claimants = [each for each in (*changed, *before.claimants()) if _may_displace(before, each, victim, queues)]
     if not claimants:
         yield f"{victim.uid} was evicted, and nobody has a claim who may displace it"
-    elif all(_in_vain(before, each, queues, unseen) for each in claimants):
+    elif all(each not in changed and _in_vain(before, each, queues, unseen) for each in claimants):
         yield f"{victim.uid} was evicted in vain: its quota would not suffice"
 
 
@@ -173,11 +173,25 @@ def _could_have(seen: Seen, mine: WorkloadFacts, cell: Cell, queues: Queues) -> 
     used, queue = seen.used(), queues[cell.queue]
     free = _room(used, cell, queues)
     if queue.within == "LowerPriority":
-        lower = [each for each in seen.parents.values() if each.cell == cell and each.priority < mine.priority]
+        lower = [each for each in seen.parents.values() if each.priority < mine.priority]
         freed = [each for each in lower if each.job != mine.job and not seen.is_outlived(each)]
         without = Counter(used)
         without[cell] -= sum(seen.uses_of(each)[cell] for each in freed)
         free = max(free, _room(without, cell, queues))
-    if queue.reclaim == "Any" and not seen.strays() and not any(map(seen.is_outlived, seen.parents.values())):
-        free = max(free, queue.nominal[cell.flavor] - used[cell])
-    return free
+    left = sum(each.nominal[cell.flavor] - used[Cell(each.name, cell.flavor)] for each in queues.values())
+    reclaimable = left + sum(_lent(seen, mine, cell, each, queues) for each in queues.values())
+    return max(free, min(queue.nominal[cell.flavor] - used[cell], reclaimable))
+
+
+def _lent(seen: Seen, mine: WorkloadFacts, cell: Cell, other: Queue, queues: Queues) -> int:
+    """Return what one may take back of what another queue borrows."""
+    reclaim, its = queues[cell.queue].reclaim, Cell(other.name, cell.flavor)
+    if its == cell or reclaim == "Never":
+        return 0
+    victims = [
+        each
+        for each in seen.parents.values()
+        if not seen.is_outlived(each) and (reclaim == "Any" or each.priority < mine.priority)
+    ]
+    borrowed = seen.used()[its] - other.nominal[cell.flavor]
+    return max(0, min(borrowed, sum(seen.uses_of(each)[its] for each in victims)))
