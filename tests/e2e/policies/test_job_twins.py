@@ -178,7 +178,7 @@ def _all_gates(body: Object) -> list[Any]:
     return [group.get("template", {}).get("spec", {}).get("schedulingGates") or [] for group in groups]
 
 
-@settings(REAL, max_examples=40)
+@settings(REAL, max_examples=30)
 @given(write=JOB_WRITES, user=STRANGERS)
 def test_jobs_that_are_there_are_changed_and_refused_alike(
     field: Ground, users: dict[str, Api], write: Object, user: str
