@@ -128,7 +128,8 @@ def _in_vain(seen: Seen, one: WorkloadFacts, queues: Queues, unseen: Container[s
     """Tell whether what one claims would be too much even without all whom it may displace and all who leave."""
     used = seen.used()
     for each in seen.parents.values():
-        goes = each.evicted or each.leaving or _may_displace(seen, one, each, queues)
+        leaves = each.evicted or each.leaving or each.finished or not each.active
+        goes = leaves or _may_displace(seen, one, each, queues)
         if goes and not seen.is_outlived(each, unseen):
             used.subtract(seen.uses_of(each))
     return one.claimed is not None and _room(used, one.claimed, queues) < (one.claim or 0)
