@@ -130,6 +130,11 @@ def test_one_who_has_quota_is_told_nothing() -> None:
     assert why_waiting.set_aside(workload("a", granted=1, active=False), NOW) is None
 
 
+def test_one_whom_nobody_has_looked_at_is_told_nothing() -> None:
+    stored = workload("a")
+    assert why_waiting.of(Books(usual(stored)), stored, now=NOW, blocked_by=None) is None
+
+
 def test_one_far_back_is_told_in_words_that_stay_true() -> None:
     short = Why(reason="NoRoom", message="needs 11 cpu")
     told = why_waiting.among_many(short, workload("a"), shown=20)
