@@ -197,6 +197,22 @@ def test_one_that_comes_while_its_queue_is_not_looked_at_is_not_told_that_it_is_
     assert told.writes["w0001"] == 1
 
 
+def test_one_that_comes_when_most_have_left_is_not_told_that_it_is_far_back() -> None:
+    told = Told(usual(), [waiting(number) for number in range(25)])
+    told.run(3)
+    for number in range(5, 25):
+        told.cluster.put(waiting(number, finished=True))
+    told.run(15)
+    told.cluster.tables.flavors.seen(flavor("other"))  # the queue is looked at, and not again for a second
+    told.cycle()
+    told.clock.seconds += 0.3
+    told.cluster.put(waiting(30))
+    told.cycle()
+    told.clock.seconds += 1.1
+    told.cycle()
+    assert (told.reason("w0030"), told.writes["w0030"], told.status("w0030")["position"]) == ("NoRoom", 1, 6)
+
+
 def test_what_is_told_is_no_reason_to_look_again() -> None:
     told = Told(usual(), [waiting(number) for number in range(3)])
     assert len(told.cycle()) == 3
