@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoscaler.api import keys
-from autoscaler.kube import kinds, objects, store
+from autoscaler.api.resources.machines import NodeCondition
+from autoscaler.kube import kinds, objects, selecting, shapes, store
 from autoscaler.machines import assembling, decide, pods, views, why_waiting
 from autoscaler.machines.group_state import GroupState
 from autoscaler.machines.known import Known, Tables
@@ -45,7 +46,7 @@ def of_guest(tables: Tables, pod: objects.Pod, now: float) -> Explanation | None
     if guest is None:
         return Explanation(title=title, facts=(("waits", why_waiting.outside(pod.meta.key.namespace)),))
     plan = decide.of_state(group, now=now)
-    rows = () if guest.phase is Phase.BOUND else tuple(_rows(group, guest))
+    rows = () if guest.phase is Phase.BOUND else tuple(_rows(tables, seen, group, guest))
     return Explanation(title=title, facts=tuple(_facts(guest, plan)), rows=rows)
 
 
@@ -57,25 +58,36 @@ def _facts(guest: Guest, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "runs", f"on node {guest.node}" if guest.node else "nowhere: it is being deleted"
     usage = plan.usage.get(guest.type)
     if usage is not None:
-        said = f"{usage.maximum} at most, {usage.used} used, {usage.reserved} held free, {usage.waiting} guests wait"
+        said = f"{usage.maximum} at most, {usage.used} used, {usage.reserved} held free, {usage.waiting} waited for"
         yield "machines", f"of type {guest.type}: {said}"
     if guest.promised is not None and guest.phase is not Phase.BOUND:
         yield "promised", f"node {guest.promised}"
 
 
-def _rows(group: GroupState, guest: Guest) -> Iterator[Row]:
-    for node in sorted(group.nodes.values(), key=lambda each: each.name):
-        if guest.type in node.types:
-            yield Row(node=node.name, says=_says(group, node, guest))
+def _rows(tables: Tables, seen: views.Views, group: GroupState, guest: Guest) -> Iterator[Row]:
+    for name, report in sorted(seen.reports[group.name].items()):
+        if guest.type not in report.types:
+            continue
+        node = group.nodes.get(name)
+        if node is None or guest.type not in node.types or report.condition is not NodeCondition.READY:
+            says = f"takes no guests: {report.message or 'it is in maintenance'}"
+        elif name in guest.barred:
+            says = _why_barred(tables, name, guest)
+        else:
+            says = _says(group, node, guest)
+        yield Row(node=name, says=says)
+
+
+def _why_barred(tables: Tables, node: str, guest: Guest) -> str:
+    found, pod = tables.nodes.get(objects.Key("", node)), tables.pods.get(guest.key)
+    taint = selecting.untolerated(found.taints, pod.shape.tolerations) if found and pod else None
+    if taint is None:
+        return "does not suit its node selector or affinity"
+    value = f"={taint.value}" if taint.value else ""
+    return f"has a taint that it does not tolerate: {taint.key}{value}:{taint.effect}"
 
 
 def _says(group: GroupState, node: Node, guest: Guest) -> str:
-    if not node.is_ready:
-        return "takes no guests now"
-    if not node.is_marked:
-        return "does not carry our labels yet"
-    if node.name in guest.barred:
-        return "does not let it in, by its selectors, affinity or tolerations"
     there = (each for each in group.sleepers.values() if each.is_open and each.node == node.name)
     held = sorted(f"{each.type} #{each.ordinal}" for each in there)
     room = _short(node, guest)
@@ -88,7 +100,11 @@ def _short(node: Node, guest: Guest) -> str:
     """Say which resources a node has too little of."""
     free = {name: node.allocatable.get(name, 0) - node.used.get(name, 0) for name in guest.requests}
     short = [name for name, amount in guest.requests.items() if amount > free[name]]
-    return ", ".join(f"{name} {free[name]} of {guest.requests[name]}" for name in sorted(short))
+    return ", ".join(f"{name} {_of(name, free[name], guest.requests[name])}" for name in sorted(short))
+
+
+def _of(resource: str, free: int, needed: int) -> str:
+    return f"{shapes.worded(resource, max(0, free))} free, {shapes.worded(resource, needed)} needed"
 
 
 def _namespace(table: store.Table[objects.Pod]) -> str:

@@ -5,7 +5,7 @@ is what a state made afresh of the same nodes, guests and sleepers would say. No
 """
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from autoscaler.machines import doomed, sharing
@@ -32,8 +32,6 @@ class GroupState:
         self.outsiders: dict[str, Guest] = {}
         """Those who wait behind our gate in namespaces where no machines are given."""
         self.places = Places()
-        self.serving: Counter[str] = Counter()
-        """How many nodes should serve each type."""
         self._unbound: dict[str, dict[str, Guest]] = defaultdict(dict)
         """Guests without a node, by type and UID."""
         self._counts: dict[str, Count] = defaultdict(Count)
@@ -79,8 +77,6 @@ class GroupState:
         if node is not None:
             self.nodes[name] = node
         if old != new:
-            self.serving.subtract(old)
-            self.serving.update(new)
             self._shares = None
         self._touch(new)
         self._stale[name] = None

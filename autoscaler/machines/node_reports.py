@@ -5,7 +5,7 @@ its own: claims, health, marks and host limits are decided elsewhere, and only p
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -41,6 +41,8 @@ class NodeReport:
     """What is said about a node."""
 
     name: str
+    types: tuple[str, ...] = field(default=(), compare=False)
+    """The types that it would serve if nothing were wrong; no part of what is said."""
     condition: NodeCondition
     problem: Problem | None = None
     message: str = ""
@@ -57,7 +59,7 @@ def of(view: NodeView, group: str) -> NodeReport | None:
     condition = NodeCondition.READY if problem is None or is_refused_in_part else NodeCondition.NOT_READY
     if claim.mode is NodeMode.MAINTENANCE:
         condition = NodeCondition.MAINTENANCE
-    return NodeReport(name=view.name, condition=condition, problem=problem, message=message)
+    return NodeReport(name=view.name, types=claim.types, condition=condition, problem=problem, message=message)
 
 
 def together(reports: Sequence[NodeReport]) -> Said:

@@ -21,6 +21,8 @@ from autoscaler.machines.said import Said
 READY: Final = "Ready"
 NODES_READY: Final = "NodesReady"
 _MESSAGE_MAX: Final = 256
+_SHOWN: Final = 5
+"""So many types are named in a condition."""
 _USAGE: Final = ("maximum", "reserved", "used", "waiting")
 
 
@@ -60,7 +62,9 @@ def room(usage: Mapping[str, Usage], obstacles: Sequence[Said] = ()) -> Said:
         return Said(holds=False, reason=obstacles[0].reason, message=message)
     short = [_short(name, each) for name, each in sorted(usage.items()) if each.reserved < _to_hold(each)]
     if short:
-        return Said(holds=False, reason="RoomMissing", message="; ".join(short))
+        more = len(short) - _SHOWN
+        said = [*short[:_SHOWN], *([f"and {more} more types"] if more > 0 else [])]
+        return Said(holds=False, reason="RoomMissing", message="; ".join(said))
     return Said(holds=True, reason="RoomHeld", message="room is held for all machines that no guest uses or waits for")
 
 

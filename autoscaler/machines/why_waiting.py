@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.api import keys
+from autoscaler.kube import shapes
 from autoscaler.machines.counts import Count
 from autoscaler.machines.group_state import GroupState
 from autoscaler.machines.guests import REFUSED_SECONDS, Placing
-from autoscaler.machines.model import Guest, Phase, Reason, Waiting
+from autoscaler.machines.model import PODS, Guest, Phase, Reason, Waiting
 from autoscaler.machines.places import Fits
 from autoscaler.machines.rooms import Rooms
 
@@ -27,7 +28,7 @@ def of_group(group: GroupState) -> Iterator[Waiting]:
             continue
         if group.is_deleted:
             text = (
-                f"machine group {group.name} is deleted: the guest goes on waiting, also for one of that name to come"
+                f"Machine {group.name} is deleted: the pod waits until there is one of that name, or is deleted itself"
             )
             yield Waiting(guest=guest, reason=Reason.GROUP_DELETED, message=text)
         elif guest.type not in known:
@@ -93,27 +94,28 @@ def _why_served(guest: Guest) -> tuple[Reason, str]:
 
 
 def _why_refused(guest: Guest) -> tuple[Reason, str]:
-    tried = f"; nodes with room for it that it was refused on: {_names(guest.tried)}" if guest.tried else ""
+    tried = f", although {_names(guest.tried)} had room" if guest.tried else ""
     if guest.trying_since is not None:
         return Reason.SCHEDULING, "its gate is open, and the scheduler looks for a node"
-    text = f"the scheduler found no node for it for {REFUSED_SECONDS:g} s{tried}: see what the scheduler says of it"
-    return Reason.REFUSED, f"{text}. It keeps its machine, and other guests go first"
+    text = f"the scheduler found no node for it for {REFUSED_SECONDS:g} s{tried}: its condition PodScheduled says why"
+    return Reason.REFUSED, f"{text}. It still takes one of its type's machines, and other guests are placed first"
 
 
 def _why_full(guest: Guest, count: Count, refused: list[str]) -> tuple[Reason, str]:
+    text = f"all {count.maximum} machines of type {guest.type} are taken by guests"
+    if not count.maximum:
+        text = f"there are no machines of type {guest.type}: its `available` is 0"
+    elif count.maximum == 1:
+        text = f"the only machine of type {guest.type} is taken by a guest"
     if refused:
-        text = f"of {count.maximum} machines of type {guest.type}, guests have all that the scheduler refuses"
-        return Reason.REFUSED_FILL, f"{text}: {_names(refused)}"
-    return Reason.ALL_USED, f"all {count.maximum} machines of type {guest.type} are taken by guests"
+        return Reason.REFUSED_FILL, f"{text}, also by those that the scheduler finds no node for: {_names(refused)}"
+    return Reason.ALL_USED, text
 
 
 def _why_no_room(guest: Guest, facts: _Facts) -> tuple[Reason, str]:
     fits = facts.rooms.fits(guest)
-    if not fits.allowed:
-        serving = facts.state.serving[guest.type]
-        return Reason.NO_NODE, f"of {serving} nodes of machine type {guest.type}, none is ready and lets it in"
     if fits.said is None:
-        fits.said = _why_taken(guest, fits)
+        fits.said = _why_taken(guest, fits) if fits.allowed else (Reason.NO_NODE, _why_no_node(guest, facts.state))
     return fits.said
 
 
@@ -122,8 +124,16 @@ def _why_taken(guest: Guest, fits: Fits) -> tuple[Reason, str]:
     if any(others.values()):
         named = [f"{name} ({', '.join(types)})" for name, types in others.items() if types]
         return Reason.HELD_BY_OTHERS, f"no node has room; other machine types hold room on {_names(named)}"
-    there = len(fits.allowed)
-    return Reason.NO_ROOM, f"of {there} nodes of machine type {guest.type}, none has room for {_asked(guest)}"
+    there = _nodes(len(fits.allowed))
+    return Reason.NO_ROOM, f"of {there} of machine type {guest.type}, none has room for {_asked(guest)}"
+
+
+def _why_no_node(guest: Guest, state: GroupState) -> str:
+    usable = sum(node.is_usable and guest.type in node.types for node in state.nodes.values())
+    if usable:
+        text = f"of {_nodes(usable)} of machine type {guest.type}, none takes this guest"
+        return f"{text}: by its node selector or affinity, or by a taint that it does not tolerate"
+    return f"no node of machine type {guest.type} takes guests now: condition NodesReady of its Machine says why"
 
 
 def _refused(waiting: Iterable[Guest]) -> dict[str, list[str]]:
@@ -141,5 +151,10 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(there[:NAMED_MAX]) + more
 
 
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
 def _asked(guest: Guest) -> str:
-    return ", ".join(f"{name}={amount}" for name, amount in sorted(guest.requests.items()))
+    asked = {name: amount for name, amount in sorted(guest.requests.items()) if name != PODS}
+    return ", ".join(f"{shapes.worded(name, amount)} {name}" for name, amount in asked.items()) or "one more pod"

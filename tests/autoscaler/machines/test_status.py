@@ -226,6 +226,13 @@ def test_missing_room_is_said_with_the_numbers() -> None:
     assert got == Said(holds=False, reason="RoomMissing", message=message)
 
 
+def test_of_many_types_without_room_the_first_are_named() -> None:
+    got = status.room({f"t{number}": usage(1) for number in range(7)})
+    assert got.message.endswith(
+        "t4: room is held for 0 of 1 machines that no guest uses or waits for; and 2 more types"
+    )
+
+
 def test_what_keeps_a_group_from_working_is_said_first() -> None:
     obstacles = [Said(holds=False, reason="NameTaken", message="a"), Said(holds=False, reason="Other", message="b")]
     assert status.room({"a": usage(1)}, obstacles) == Said(holds=False, reason="NameTaken", message="a; b")
