@@ -159,6 +159,14 @@ def test_an_admitted_job_that_runs_is_left_alone() -> None:
 # Evicted
 
 
+@pytest.mark.parametrize(
+    ("active", "want"), [(True, "it waits for quota"), (False, "spec.active of its Workload is false")]
+)
+def test_a_job_that_is_suspended_again_is_told_why(active: bool, want: str) -> None:  # noqa: FBT001
+    (write,) = decided(states.state(states.job(), builders.workload(active=active)))
+    assert write.why.endswith(want)
+
+
 def test_an_evicted_job_is_suspended_first_and_keeps_its_quota() -> None:
     workload = builders.workload(granted=1, evicted=True)
     suspend, delete = decided(states.state(states.job(), workload, slices=[builders.slice_of()]))

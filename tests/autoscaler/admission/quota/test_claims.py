@@ -37,6 +37,16 @@ def test_first_the_claim_then_the_evictions_then_the_admission() -> None:
     assert (high.claim, play.books.ledger.taken("team")) == (None, play.books.usage["team"])
 
 
+def test_one_that_displaces_others_is_told_whom() -> None:
+    play = Play(one_queue(), *(running(f"low{number}", 1) for number in range(10)))
+    play.cluster.put(workload_manifest("high", count=7, priority=1))
+    (write,) = cycle.decide(play.books, now=NOW, most=100).writes
+    assert write.why == (
+        "it has room once these are evicted, which is under way: "
+        "team/low0, team/low1, team/low2, team/low3, team/low4 and 2 more"
+    )
+
+
 def test_nobody_else_is_admitted_into_a_claim() -> None:
     play = Play(one_queue(), running("low", 8), workload_manifest("high", count=10, priority=1))
     play.cluster.put(workload_manifest("behind", cpu=2))
