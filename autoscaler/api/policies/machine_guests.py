@@ -38,7 +38,7 @@ def uninjected(namespace: str) -> str:
     """Say that nobody knows any machines."""
     return (
         f"the guest got no gate {keys.MACHINE_GATE}, for there is no ConfigMap {names.MACHINE_CATALOGUE} in namespace"
-        f" {namespace} that says what machines have: the runtime writes it when it starts, so try again then"
+        f" {namespace} that says what machines have: the runtime makes it, so try again soon, and see whether it runs"
     )
 
 
