@@ -117,12 +117,16 @@ def find(data: Mapping[str, str], group: str, machine_type: str) -> MachineResou
 def _resolved(machine_type: MachineType, by_name: Mapping[str, MachineType]) -> MachineResources:
     spec = machine_type.spec
     return MachineResources(
-        cpu_millis=quantities.millis(spec.cpu) if spec.cpu else _share(machine_type, by_name, CPU),
-        memory_bytes=quantities.units(spec.memory) if spec.memory else _share(machine_type, by_name, MEMORY),
+        cpu_millis=_within(quantities.millis(spec.cpu)) if spec.cpu else _share(machine_type, by_name, CPU),
+        memory_bytes=_within(quantities.units(spec.memory)) if spec.memory else _share(machine_type, by_name, MEMORY),
         gpus=spec.gpu.num if spec.gpu else 0,
         gpu_label=_gpu_label(spec.gpu) if spec.gpu else None,
         parent=spec.dependence.parent if spec.dependence else None,
     )
+
+
+def _within(amount: int) -> int:
+    return min(quantities.LARGEST, amount)
 
 
 def _share(machine_type: MachineType, by_name: Mapping[str, MachineType], resource: str) -> int:

@@ -12,6 +12,8 @@ _QUANTITY: Final = re.compile(FORM, re.ASCII)
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _LONGEST: Final = 64
+LARGEST: Final = 2**63 - 1
+"""Amounts end here, as in Kubernetes itself: larger ones it writes as something else."""
 
 
 @functools.lru_cache(maxsize=4096)

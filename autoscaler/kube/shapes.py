@@ -16,8 +16,7 @@ from autoscaler.kube import wire
 CPU: Final = "cpu"
 _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
 _BINARY: Final = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"))
-LARGEST: Final = 2**63 - 1
-"""Amounts end here, as in Kubernetes itself."""
+LARGEST: Final = quantities.LARGEST
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 _AMOUNTS: dict[str, int] = {}
 _AMOUNTS_MAX: Final = 10_000

@@ -27,6 +27,11 @@ def spec_of(*types: dict[str, object]) -> MachineSpec:
 PARENT = machine_type("parent", cpu="7999m", memory="1001")
 
 
+def test_a_machine_has_no_more_than_kubernetes_can_write() -> None:
+    got = machine_catalogue.resolve(spec_of(machine_type("vast", cpu="1e30", memory="1e30")))["vast"]
+    assert got.requests() == {"cpu": "9223372036854775807m", "memory": "9223372036854775807"}
+
+
 @pytest.mark.accept("M9", part="dependence")
 @pytest.mark.parametrize(
     ("child", "want"),
