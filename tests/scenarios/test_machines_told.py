@@ -103,14 +103,18 @@ async def test_a_guest_in_line_is_told_calmly_and_one_without_a_machine_is_warne
 
 
 @pytest.mark.accept("M2", part="a group that is deleted is not known any more")
+@pytest.mark.accept("M12", part="a Machine that somebody keeps while it is deleted")
 @simulated
 async def test_guests_of_a_group_that_is_deleted_are_refused() -> None:
     world = one_node()
     world.patch(MACHINES, GROUP, {"metadata": {"finalizers": ["example.com/held"]}})
     async with runtime(world, machines.build):
         await asyncio.sleep(10)
+        world.add_guest("waits", nodeSelector={"there-is": "no-such-node"})
+        await asyncio.sleep(10)
         world.delete(MACHINES, GROUP)  # somebody keeps it, and it is not served any more all the same
         await asyncio.sleep(30)
+        assert "MachineDeleted" in world.events("waits")
         assert world.sleepers() == []
         assert world.marks("n1") == {}
         with pytest.raises(port.ApiError):

@@ -179,6 +179,7 @@ class TestSurplus:
         assert done(nodes=(node(used=FULL),), guests=(held,), sleepers=(sleeper(at="a"),)) == []
 
 
+@pytest.mark.accept("M12", part="sleepers of a deleted Machine go")
 def test_sleepers_of_a_deleted_group_go() -> None:
     there = (sleeper(0, at="a"), sleeper(1), sleeper(2, at="a", is_terminating=True))
 
