@@ -140,3 +140,18 @@ def test_an_instance_that_a_pod_is_promised_is_looked_at_when_it_is_and_when_it_
     for snapshot in (promised, sight.snapshot):
         (record,) = followed.narrowed(dataclasses.replace(sight, snapshot=snapshot)).instances
         assert record.resource.status.node_name == "i-3"
+
+
+def test_an_object_that_somebody_changed_is_looked_at_and_one_that_is_gone_is_missed() -> None:
+    world = World(instances=[LaunchedInstance(id=name, launched_at=START) for name in NAMES])
+    world.settle(START + 100, random.Random(0))  # noqa: S311
+    followed = Followed(world)
+    followed.narrowed(followed.see(START + 100))
+    before = world.stored["gpu-002"]
+    meta = msgspec.structs.replace(before.meta, resource_version=before.meta.resource_version + 1)
+    world.stored["gpu-002"] = objects.Custom(meta=meta, resource=before.resource)
+    (record,) = followed.narrowed(followed.see(START + 200)).instances
+    assert record.meta.key.name == "gpu-002"
+    assert not followed.changes.has_unrecorded()
+    followed.records.gone(meta)
+    assert followed.changes.has_unrecorded()
