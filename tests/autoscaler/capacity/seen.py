@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.api import keys
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePoolSpec
-from autoscaler.capacity import pod_index, record_index
+from autoscaler.capacity import node_index, pod_index, record_index
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
@@ -126,6 +126,6 @@ def snapshot(*, pods: Iterable[objects.Pod] = (), nodes: Iterable[objects.Node] 
         pods=everybody,
         indexed=pod_index.indexed(everybody.values()),
         nodes=there,
-        by_provider={each.provider_id: each for each in there.values()},
+        by_provider=node_index.by_provider(there.values()),
         **{**plain, **more},
     )

@@ -1,13 +1,16 @@
 """Which instances go: idle ones in their order, never below a minimum, never one that is needed, a few at a time."""
 
+import dataclasses
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.capacity import removal, work
 from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
 from tests.autoscaler.capacity import seen
 
 
@@ -56,6 +59,25 @@ def test_a_node_is_idle_from_when_its_last_work_ended_or_it_became_ready() -> No
     assert removal.idle_since(empty, {"node-0": 5.0}) == {"node-0": 5.0, "node-1": seen.NOW}
     busy = world(2, pods=[seen.pod("work", node="node-0")])
     assert removal.idle_since(busy, {"node-0": 5.0}) == {"node-1": seen.NOW}
+
+
+def test_an_instance_with_several_nodes_is_idle_if_none_of_them_has_work() -> None:
+    nodes = [seen.node("new", instance="i-0"), seen.node("old", instance="i-0", ready=False)]
+    for pods, want in (([], ["new"]), ([seen.pod("work", node="old")], [])):
+        snapshot = seen.snapshot(groups=(seen.group("i-0"),), nodes=nodes, pods=pods)
+        assert list(removal.idle_since(snapshot, {})) == want
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "is_idle", "goes"), [("InService", True, True), ("Aside", True, False), ("Leaving", False, False)]
+)
+def test_only_members_of_a_group_go(lifecycle: str, is_idle: bool, goes: bool) -> None:  # noqa: FBT001
+    whole = seen.group("i-0")
+    instances = tuple(dataclasses.replace(one, lifecycle=cloud.Lifecycle(lifecycle)) for one in whole.instances)
+    snapshot = dataclasses.replace(world(1), groups=(dataclasses.replace(whole, instances=instances),))
+    since = removal.idle_since(snapshot, idle(1))
+    assert bool(since) is is_idle
+    assert bool(removal.choose(snapshot, since, frozenset()).removals) is goes
 
 
 def test_what_every_node_runs_is_no_work() -> None:
