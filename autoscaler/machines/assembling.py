@@ -1,7 +1,7 @@
 """Put together what is known of a group, as it is decided on: what changed since it was last. It decides nothing."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from autoscaler.api import machine_catalogue, names
 from autoscaler.api.machine_catalogue import MachineResources
@@ -24,7 +24,7 @@ class Assembling:
         views: Views,
         namespace: str,
         *,
-        differing: Callable[[str], Collection[Key]] = lambda _: (),
+        differing: Callable[[str], frozenset[Key]] = lambda _: frozenset(),
     ) -> None:
         """Read from these; `differing` names the StatefulSets of a group that are not as they should be."""
         self._tables = tables
@@ -35,7 +35,7 @@ class Assembling:
         self._states: dict[str, GroupState] = {}
         self._types: dict[str, tuple[tuple[str, int], tuple[MachineType, ...]]] = {}
         """By group: the types, and the Machine and the generation of its spec that they were read from."""
-        self._differed: dict[str, Collection[Key]] = {}
+        self._differed: dict[str, frozenset[Key]] = {}
         """By group: the StatefulSets that were not as they should be when sleepers were last compared with them."""
 
     def group(self, name: str) -> GroupState:

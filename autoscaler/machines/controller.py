@@ -159,6 +159,7 @@ class Controller:
             return [*self._made(group), *self._decided(group, now)]
         except Exception:
             log.exception("group_not_decided", group=group, again_in_seconds=FAILED_SECONDS)
+            self._assembling.forget(group)  # a change may have been taken over in part
             self._groups.note(group, at=self._context.clock.monotonic() + FAILED_SECONDS)
             return []
 

@@ -149,16 +149,24 @@ def others(draw: st.DrawFn) -> tuple[str, Body]:
 
 
 CHANGES = st.lists(
-    st.tuples(st.one_of(machines(), nodes(), pods(), pods(), others()), st.sampled_from([True, True, True, False])),
+    st.tuples(
+        st.one_of(machines(), nodes(), pods(), pods(), others()),
+        st.sampled_from([True, True, True, False]),
+        st.sampled_from([None, None, None, *GROUPS]),
+    ),
     max_size=25,
 )
 
 
 @given(changes=CHANGES)
-def test_what_is_kept_of_a_group_is_what_is_found_afresh(changes: list[tuple[tuple[str, Body], bool]]) -> None:
+def test_what_is_kept_of_a_group_is_what_is_found_afresh(
+    changes: list[tuple[tuple[str, Body], bool, str | None]],
+) -> None:
     followed = Followed()
-    for (kind, body), stays in changes:
+    for (kind, body), stays, forgotten in changes:
         followed.change(kind, body, stays=stays)
+        if forgotten is not None:
+            followed.assembling.forget(forgotten)
         kept, want = followed.states(), followed.afresh()
         for name in GROUPS:
             _compare(kept[name], want[name])
