@@ -148,3 +148,25 @@ def test_types_where_nobody_waits_are_not_decided_again_until_something_of_their
     decide.of_state(kept.state, now=NOW)
     assert [share.settled for share in kept.state.shares] == [small, None]
     assert other is not None
+
+
+def test_types_that_come_to_share_a_node_are_placed_in_one_line() -> None:
+    kept = Kept()
+    kept.offer((machine_type("small"), machine_type("other")), is_deleted=False)
+    for each in (node("a", types=("small",)), node("b", types=("other",))):
+        kept.put(each, stays=True)
+    for each in (guest("g"), guest("h", type="other")):
+        kept.put(each, stays=True)
+    assert len(decide.of_state(kept.state, now=NOW).writes) == 2
+    kept.put(node("b", types=("small", "other")), stays=True)
+    assert len(decide.of_state(kept.state, now=NOW).writes) == 1
+
+
+def test_a_guest_without_a_node_is_told_how_many_serve_its_type_now() -> None:
+    kept = Kept()
+    kept.offer((machine_type("small"),), is_deleted=False)
+    kept.put(guest("g"), stays=True)
+    for stays, want in ((True, "of 1 nodes"), (False, "of 0 nodes")):
+        kept.put(node("a", is_ready=False), stays=stays)
+        (waiting,) = decide.of_state(kept.state, now=NOW).waiting
+        assert want in waiting.message
