@@ -15,6 +15,7 @@ from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import faults
 from autoscaler.simulation.cloud.model import Obstacle
+from tests import builders
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_replicas import add_account, replica
 from tests.scenarios.capacity_world import World, runtime
@@ -211,6 +212,24 @@ def test_activities_that_cannot_be_read_hold_nobody_up(effect: faults.Effect) ->
             assert world.desired() == {A: 1, B: 1, C: 1}
 
     virtual_time.run(scenario())
+
+
+@pytest.mark.accept("G16")
+@simulated
+async def test_nothing_is_started_elsewhere_because_an_account_was_not_read_yet() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    far = add_account(world, "far", pool="far")
+    far.latency_seconds = 3.0
+    entries = [{"name": "far", "priority": 9}, {"name": "workers", "priority": 1}]
+    world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=entries))
+    world.cluster.create(kinds.NAMESPACES, {"metadata": {"name": "team", "labels": {keys.SCOPE: "research"}}})
+    world.add_pod("one", cpu="3", namespace="team")
+    async with replica(world, others={"far": far}):
+        await asyncio.sleep(60)
+        assert (len(far.instances), len(world.cloud.instances)) == (1, 0)
+        assert set(world.bound()) == {"one"}
+        assert not world.events("NotTriggerScaleUp")
 
 
 @pytest.mark.accept("G16")
