@@ -22,7 +22,7 @@ Start = Callable[..., replicas.Replica]
 @pytest.fixture(scope="session")
 def capacity_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A plane with our definitions. Waiting pods are everybody's matter here, so no other folder shares it."""
-    options = Options(boot_seconds=BOOT_SECONDS)
+    options = Options(boot_seconds=BOOT_SECONDS, audit=True)
     with Plane.start(tmp_path_factory.mktemp("capacity"), options) as plane:
         plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
         path = f"/apis/{version.GROUP_VERSION}/instancepools"
