@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import os
 import socket
 import statistics
 import subprocess
@@ -68,8 +69,8 @@ def workers(scale: float) -> None:
 def growth(scale: float) -> None:
     """One pool grows to 300, 1,000 and 3,000 workers, beside a bare client in turn, five rounds (bar: 80 % each)."""
     for size in SIZES:
-        with load.serving(*crds.all_crds()) as plane, _runtime(plane):
-            asyncio.run(_growth(plane, max(10, int(size * scale))))
+        with load.serving(*crds.all_crds()) as plane, _runtime(plane) as process:
+            asyncio.run(_growth(plane, process, max(10, int(size * scale))))
 
 
 def polls(scale: float) -> None:
@@ -123,19 +124,23 @@ async def _workers(plane: Plane, process: subprocess.Popen[bytes], pools: int) -
         )
 
 
-async def _growth(plane: Plane, size: int) -> None:
+async def _growth(plane: Plane, process: subprocess.Popen[bytes], size: int) -> None:
     names = [f"pool-{number}" for number in range(ROUNDS)]
+    everybody = [os.getpid(), process.pid, *(component.pid for component in plane.processes().values())]
     async with load.connected(plane.kubeconfig) as api, Queues().serving() as queues:
         await load.create(api, kinds.DEPLOYMENTS, worker_world.deployment("worker"))
         for name in names:
             await load.create(api, POOLS, _pool(name, queues, interval=1, capacity=size))
         await _until(lambda: len(queues.asked_at) == len(names))
-        ours, bare = [], []
+        ours, bare, used = [], [], [_used(everybody)]
         for name in names:  # in turn, so that a busy moment of the computer hits both
             bare.append(await _bare(api, f"bare-{name}", size))
+            used.append(_used(everybody))
             ours.append(size / await _grow(api, queues, [name], size))
+            used.append(_used(everybody))
             queues.length[name] = 0
         ratios = sorted(round(mine / theirs, 2) for mine, theirs in zip(ours, bare, strict=True))
+        milliseconds = [1000 * (after - before) / size for before, after in itertools.pairwise(used)]
         results.tell(
             "growth",
             pods=size,
@@ -143,7 +148,14 @@ async def _growth(plane: Plane, size: int) -> None:
             bare_per_second=statistics.median(bare),
             ratio=statistics.median(ratios),
             ratios=ratios,
+            cpu_ms_each=sorted(round(each, 2) for each in milliseconds[1::2]),
+            bare_cpu_ms_each=sorted(round(each, 2) for each in milliseconds[::2]),
         )
+
+
+def _used(pids: list[int]) -> float:
+    """Return the processor seconds of the cluster, the runtime and the bench: they vary less than a busy computer."""
+    return sum(map(processes.cpu_seconds, pids))
 
 
 async def _grow(api: port.Api, queues: Queues, names: list[str], each: int) -> float:
