@@ -117,7 +117,13 @@ def workload_manifest(  # noqa: PLR0913  # each test sets what matters
 
 
 def slice_manifest(
-    parent: str = "a", ordinal: int = 0, *, set_name: str = "main", parent_uid: str = "", count: int = 1, **more: Any
+    parent: str = "a",
+    ordinal: int | str = 0,
+    *,
+    set_name: str = "main",
+    parent_uid: str = "",
+    count: int = 1,
+    **more: Any,
 ) -> Manifest:
     """One slice of a Workload, named as slices are."""
     owner = {
@@ -138,7 +144,7 @@ def workload(name: str = "a", **more: Any) -> Workload:
     return decoded(workload_manifest(name, **more))
 
 
-def slice_of(parent: str = "a", ordinal: int = 0, **more: Any) -> Workload:
+def slice_of(parent: str = "a", ordinal: int | str = 0, **more: Any) -> Workload:
     """A slice as decisions read it; see `slice_manifest`."""
     return decoded(slice_manifest(parent, ordinal, **more))
 

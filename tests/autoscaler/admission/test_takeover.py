@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from autoscaler import control
 from autoscaler.admission import doubts, known, takeover, workload, writes
 from autoscaler.control import takeover as control_takeover
 from autoscaler.control.writes import Verb
@@ -29,7 +30,8 @@ class Bench:
         self.tables = _Tables()
         self.doubts = doubts.Doubts(virtual_time.clock(), self.tables.workloads)
         self.context: Any = _Context(self)
-        self.takeover = takeover.Takeover(self.context, cast("known.Tables", self.tables), self.doubts)
+        tables, context = cast("known.Tables", self.tables), cast("control.ControllerContext", self.context)
+        self.takeover = takeover.Takeover(context, tables, self.doubts)
 
     def names(self) -> list[str]:
         return [each.meta.key.name for table in (self.tables.workloads, self.tables.pods) for each in table]

@@ -121,8 +121,8 @@ def test_what_was_not_written_or_not_answered_is_looked_at_again_and_nothing_els
 
 def test_objects_that_have_the_same_instance_are_looked_at_together() -> None:
     world, followed = World(), Followed(World())
-    same = {"phase": "Ready", "providerID": "aws:///a/i-1"}
-    world.stored = {f"gpu-00{number}": books.instance(number, **same) for number in (1, 2)}
+    same = "aws:///a/i-1"
+    world.stored = {f"gpu-00{number}": books.instance(number, phase="Ready", providerID=same) for number in (1, 2)}
     followed.world = world
     followed.narrowed(followed.see(START))
     followed.changes.note("gpu-002")

@@ -153,10 +153,10 @@ def test_types_where_nobody_waits_are_not_decided_again_until_something_of_their
 def test_types_that_come_to_share_a_node_are_placed_in_one_line() -> None:
     kept = Kept()
     kept.offer((machine_type("small"), machine_type("other")), is_deleted=False)
-    for each in (node("a", types=("small",)), node("b", types=("other",))):
-        kept.put(each, stays=True)
-    for each in (guest("g"), guest("h", type="other")):
-        kept.put(each, stays=True)
+    for there in (node("a", types=("small",)), node("b", types=("other",))):
+        kept.put(there, stays=True)
+    for waiting in (guest("g"), guest("h", type="other")):
+        kept.put(waiting, stays=True)
     assert len(decide.of_state(kept.state, now=NOW).writes) == 2
     kept.put(node("b", types=("small", "other")), stays=True)
     assert len(decide.of_state(kept.state, now=NOW).writes) == 1
