@@ -103,7 +103,7 @@ async def test_a_shrunk_ray_cluster_keeps_the_quota_of_pods_that_run_on() -> Non
         resize = world.condition("ResizeRequested", "ray")
         assert resize is not None
         assert (resize["status"], resize["reason"]) == ("True", "ScalingDown")
-        assert "keep their quota while they run" in resize["message"]
+        assert "keep quota until as many pods are deleted" in resize["message"]
         worker = next(pod for pod in world.pods("ray") if "-workers-" in pod["metadata"]["name"])
         world.delete(kinds.PODS, worker["metadata"]["name"])
         await asyncio.sleep(10)

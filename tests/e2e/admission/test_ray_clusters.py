@@ -108,7 +108,7 @@ def test_quota_is_free_when_the_worker_that_had_it_is_being_deleted_and_not_befo
     other = site.make_job("other", queue)
 
     scale(site, 2)  # and nobody is named: the operator lets all of them run
-    said = "small: 1 pods more than the job wants keep their quota while they run (3 run)"
+    said = "small: 1 more than the job wants keeps quota until as many pods are deleted (3 run now)"
     site.wait_for_condition(ray, "ResizeRequested", status="True", reason="ScalingDown", message=said)
     site.await_handled()
     assert site.granted(ray) == {"head": 1, "small": 3}
