@@ -36,6 +36,8 @@ SETTLED_SECONDS: Final = 5.0
 """After the replica is ready: the account was read, and boto is there."""
 WITHIN_SECONDS: Final = 60.0
 FIRST_WATCH: Final = "watch_synced"
+CONTROLLERS: Final = "workers,capacity"
+"""Those that older checkouts know, too."""
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -119,7 +121,8 @@ def _ground(scratch: Path) -> Iterator[Plane]:
 def _start(plane: Plane, checkout: Checkout, scratch: Path) -> Start:
     command = hosting.command(_deployment(), _host(plane, scratch))
     # Of this machine's own variables nothing: a pod has what its Deployment says, and what the image sets.
-    environment = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", **command.environment, **_aws(plane)}
+    image = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**image, **command.environment, **_aws(plane), "SLUICE_CONTROLLERS": CONTROLLERS}
     arguments = [str(checkout.python), *command.arguments[1:]]
     errors = scratch / "errors"
     began = time.monotonic()
