@@ -5,9 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
+from autoscaler.api import resources
 from autoscaler.kube import kinds, port
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import NAMESPACE, World, runtime
+
+POOLS = kinds.custom(resources.InstancePool)
 
 
 @pytest.mark.accept("G21")
@@ -22,6 +25,28 @@ async def test_instances_that_offer_less_than_they_should_are_learned_from_and_n
         await asyncio.sleep(3600)
         assert len(world.cloud.instances) == 1
         assert "InsufficientResource: cpu (wants 3000, has 2000)" in world.events("NotTriggerScaleUp")[0]["message"]
+
+
+@pytest.mark.accept("G21")
+@simulated
+async def test_what_is_learned_in_several_groups_is_kept_in_status_for_each_and_for_the_next_leader() -> None:
+    world = World()
+    world.allocatable = {"cpu": "2"}
+    world.add_pool(types=("m5.xlarge", "m5.2xlarge"), limits__maxIdleSeconds=60)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("large", cpu="3")
+        await asyncio.sleep(3600)
+        tried = len(world.cloud.instances)
+        assert tried <= len(world.cloud.groups)  # none a second time
+        assert world.desired() == {}
+        (pool,) = world.all(POOLS)
+        learned = [each["learned"]["cpu"] for each in pool["status"]["nodeGroups"] if "learned" in each]
+        assert learned == ["2000m"] * tried
+    async with runtime(world, "b"):
+        await asyncio.sleep(3600)
+        assert len(world.cloud.instances) == tried
+        assert "InsufficientResource: cpu (wants 3000, has 2000)" in world.events("NotTriggerScaleUp")[-1]["message"]
 
 
 @pytest.mark.accept("G21")
