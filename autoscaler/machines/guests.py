@@ -1,8 +1,9 @@
-"""Place waiting guests, one at a time among types that share nodes. Pure.
+"""Place waiting guests, one after the other among types that share nodes, and those that are alike together. Pure.
 
 Guests are never pinned: the room may be stolen and the node may go. Only the first that can be served has a sleeper
-given up for it or is opened; one that is open holds the others back until it has a node or was refused for long enough.
-All others are planned too, so that nobody else takes the room that they will need.
+given up for it or is opened, and with it those right behind it that are alike: whichever of them takes the room that is
+planned for another leaves its own, which fits as well. Those that are open hold the others back until they have a node
+or were refused for long enough. All others are planned too, so that nobody else takes the room that they will need.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -30,6 +31,8 @@ REFUSED_SECONDS: Final = 30.0
 """A guest that the scheduler refuses for so long does not hold others back any more."""
 SILENT_SECONDS: Final = 300.0
 """One about which the scheduler says nothing at all for so long does not either: it may have a scheduler of its own."""
+TOGETHER_MAX: Final = 32
+"""So many guests are served together at most."""
 FRESH_SECONDS: Final = 5.0
 """A sleeper is given up for an open guest within so long of the promise, so that its time begins with the room."""
 
@@ -51,8 +54,12 @@ class Placing:
     commands: list[Command] = field(default_factory=list)
     spots: dict[str, Spot] = field(default_factory=dict)
     """By UID: where each guest is planned that can be."""
-    served: str | None = None
-    """The UID of the guest whose turn it is; None: nobody can be served."""
+    served: set[str] = field(default_factory=set)
+    """The UIDs of the guests whose turn it is; none: nobody can be served."""
+    together: tuple[object, ...] | None = None
+    """What makes a guest alike to those; None: nobody else is served with them."""
+    going: set[str] = field(default_factory=set)
+    """The UIDs of the sleepers that are given up now."""
     full: set[str] = field(default_factory=set)
     """The UIDs of guests for whom no machine of their type is left."""
     contested: list[Container[str]] = field(default_factory=list)
@@ -69,7 +76,7 @@ class Placing:
 def place(
     state: GroupState, guests: Iterable[Guest], counts: Mapping[str, Count], rooms: Rooms, *, now: float
 ) -> Placing:
-    """Do the next thing for the first guest that can be served, and plan all others.
+    """Do the next thing for the first guest that can be served and those alike, and plan all others.
 
     Args:
         state: the group.
@@ -88,8 +95,8 @@ def place(
             placing.full.add(guest.uid)
             continue
         spot = rooms.spot(guest)
-        if placing.served is None:
-            _serve(placing, turn, guest, spot, _Means(state, counts[guest.type], rooms, now))
+        if _is_turn(placing, turn, guest, spot):
+            _serve(placing, turn, guest, spot, _Means(state, counts[guest.type], rooms, placing.going, now))
         if spot is not None:
             placing.spots[guest.uid] = spot
             rooms.plan(guest, spot)
@@ -113,17 +120,40 @@ class _Means:
     state: GroupState
     count: Count
     rooms: Rooms
+    going: set[str]
     now: float
+
+
+def _is_turn(placing: Placing, turn: Turn, guest: Guest, spot: Spot | None) -> bool:
+    """Tell whether it is a guest's turn; one that has room and is not alike ends the turn of those before it."""
+    if not placing.served:
+        return True
+    is_alike = placing.together is not None and placing.together == _alike(turn, guest)
+    if spot is not None and not is_alike:
+        placing.together = None
+    return is_alike and len(placing.served) < TOGETHER_MAX
+
+
+def _alike(turn: Turn, guest: Guest) -> tuple[object, ...] | None:
+    """Return what guests have in common that may be served together; None: such a one is served alone."""
+    if turn is Turn.REFUSED or not guest.is_independent:
+        return None
+    return turn is Turn.TRYING, guest.type, id(guest.requests), guest.barred, guest.tried
 
 
 def _serve(placing: Placing, turn: Turn, guest: Guest, spot: Spot | None, means: _Means) -> None:
     """Do the next thing for a guest, if there is one; note whether it is the one whose turn it is."""
     command = _next(turn, guest, spot, means) if spot is not None else None
+    if isinstance(command, DeleteSleeper) and command.sleeper.uid in means.going:
+        return  # another of its type makes way already
     if command is None and turn is not Turn.TRYING:
         return
-    placing.served = guest.uid
+    placing.served.add(guest.uid)
+    placing.together = _alike(turn, guest)
     if command is not None:
         placing.commands.append(command)
+    if isinstance(command, DeleteSleeper):
+        placing.going.add(command.sleeper.uid)
     if isinstance(command, OpenGuest):
         means.count.open_guests += 1
         placing.contested.append(means.rooms.free_nodes(guest))
@@ -139,7 +169,8 @@ def _next(turn: Turn, guest: Guest, spot: Spot, means: _Means) -> Command | None
         return OpenGuest(guest=guest, trying_since=means.now, why=why)
     for uid in means.state.open_sleepers(guest.type):
         why = f"{_named(guest)} finds room on node {spot.node}, and no more than {means.count.maximum} may be open"
-        return DeleteSleeper(sleeper=means.state.sleepers[uid], why=why)
+        if uid not in means.going:
+            return DeleteSleeper(sleeper=means.state.sleepers[uid], why=why)
     return None
 
 

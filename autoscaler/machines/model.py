@@ -84,6 +84,8 @@ class Guest:
     """A container of it waits with the reason Error: it is bound and does not count as used."""
     barred: Container[str] = frozenset()
     """The nodes where it may not go, by its own selectors, affinity and tolerations. It is equal for pods alike."""
+    is_independent: bool = True
+    """Where other guests are makes no difference to where the scheduler lets it go, as long as there is room."""
     promised: str | None = None
     """The node that is promised to it, as its annotation says."""
     tried: frozenset[str] = frozenset()

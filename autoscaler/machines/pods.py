@@ -66,6 +66,7 @@ def guest(pod: objects.Pod) -> Guest:
         node=pod.node_name,
         is_terminating=meta.deleted_at is not None,
         is_failing=_ERROR in pod.waiting_reasons,
+        is_independent=_is_independent(pod.shape),
         promised=said.get(keys.MACHINE_PROMISED) or None,
         tried=frozenset(filter(None, said.get(keys.MACHINE_TRIED, "").split(","))),
         trying_since=_seconds(said),
@@ -88,6 +89,12 @@ def sleeper(pod: objects.Pod) -> Sleeper:
         node=pod.node_name or meta.annotations.get(keys.MACHINE_PINNED, ""),
         is_terminating=meta.deleted_at is not None,
     )
+
+
+def _is_independent(shape: shapes.Shape) -> bool:
+    affinity = shape.affinity
+    is_relative = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    return not (is_relative or shape.spread or shape.claims or shape.host_ports or shape.resource_claims)
 
 
 def _phase(pod: objects.Pod) -> Phase:

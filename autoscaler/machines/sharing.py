@@ -1,7 +1,7 @@
-"""Which types of a group share nodes: guests of such types are placed one at a time. Pure.
+"""Which types of a group share nodes: guests of such types are placed one after the other. Pure.
 
 It decides what can be decided apart, so that one type's wait holds up no other that has no node in common with it. It
-must not leave out a guest or sleeper of a type, nor look at whether there is room.
+must not leave out a type, nor look at whether there is room.
 """
 
 from collections import defaultdict

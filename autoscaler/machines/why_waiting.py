@@ -73,7 +73,7 @@ class _Facts:
 
 
 def _why(guest: Guest, count: Count, facts: _Facts) -> tuple[Reason, str]:
-    if guest.uid == facts.placing.served:
+    if guest.uid in facts.placing.served:
         return _why_served(guest)
     if guest.phase is Phase.OPEN:
         return _why_refused(guest)
@@ -82,7 +82,7 @@ def _why(guest: Guest, count: Count, facts: _Facts) -> tuple[Reason, str]:
             facts.full[guest.type] = _why_full(guest, count, facts.refused.get(guest.type, []))
         return facts.full[guest.type]
     if guest.uid in facts.placing.spots:
-        text = "other guests of machine types that share nodes with its own are placed first, one at a time"
+        text = "other guests of machine types that share nodes with its own are placed first"
         return Reason.IN_LINE, text
     return _why_no_room(guest, facts)
 

@@ -94,7 +94,8 @@ async def test_a_guest_in_line_is_told_calmly_and_one_without_a_machine_is_warne
     async with runtime(world, machines.build):
         await asyncio.sleep(10)
         for name in ("g1", "g2", "g3"):
-            world.add_guest(name)
+            unlike = [{"key": f"example.com/{name}", "operator": "Exists"}]  # those alike are placed together
+            world.add_guest(name, tolerations=unlike)
         await asyncio.sleep(20)
         found = {reason: events[0] for name in ("g1", "g2", "g3") for reason, events in world.events(name).items()}
         assert found["MachineInLine"]["type"] == "Normal"

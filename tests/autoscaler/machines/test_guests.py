@@ -1,14 +1,17 @@
-"""Guests are placed one at a time, by rules 1 to 3."""
+"""Guests are placed one after the other, and those that are alike together, by rules 1 to 3."""
+
+from typing import Any
 
 import pytest
 
-from autoscaler.machines.guests import REFUSED_SECONDS, SILENT_SECONDS
+from autoscaler.machines.guests import REFUSED_SECONDS, SILENT_SECONDS, TOGETHER_MAX
 from autoscaler.machines.model import Guest, Node, Phase, PromiseGuest, Reason, Sleeper
 from tests.autoscaler.machines import builders
 from tests.autoscaler.machines.builders import NOW, bound, done, guest, machine_type, node, plan_of, sleeper, trying
 
-pytestmark = pytest.mark.accept("M14", part="guests are served one at a time, by what they wait for")
+pytestmark = pytest.mark.accept("M14", part="guests are served in turn by what they wait for, and those alike together")
 FULL = 1000
+HALF = {"cpu": 500, "pods": 1}
 TWO = (machine_type(maximum=2),)
 
 
@@ -134,9 +137,9 @@ def test_types_that_share_nodes_by_way_of_a_third_are_placed_in_one_line() -> No
     ("first", "second"),
     [
         (trying("first"), guest("second", promised="a", created_at=0)),
-        (guest("first", promised="a"), guest("second", created_at=0)),
+        (guest("first", promised="a"), guest("second", created_at=0, requests=HALF)),
         (guest("first", barred=frozenset({"b"})), guest("second", created_at=0)),
-        (guest("first", created_at=0), guest("second", created_at=1)),
+        (guest("first", created_at=0), guest("second", created_at=1, requests=HALF)),
         (guest("first", barred=frozenset({"b"})), builders.refused("second", created_at=0)),
     ],
     ids=["opened", "promised", "fewest nodes", "age", "refused last"],
@@ -273,3 +276,80 @@ def test_a_guest_of_a_type_that_went_is_told_which_there_are() -> None:
     assert plan.writes == ()
     assert "small" in plan.waiting[0].message
     assert builders.reasons(plan) == {"g": Reason.NO_TYPE}
+
+
+class TestTogether:
+    """Guests that are alike are served together: each may take the room that is planned for another."""
+
+    def test_a_step_is_taken_for_all_of_them(self) -> None:
+        types, full = (machine_type(maximum=3),), tuple(node(name, used=FULL) for name in "abc")
+        there = tuple(sleeper(number, at=name) for number, name in enumerate("abc"))
+        free = tuple(node(name) for name in "abc")
+
+        def three(**rest: Any) -> tuple[Guest, ...]:
+            return tuple(guest(f"g{each}", created_at=each, **rest) for each in range(3))
+
+        promised = tuple(guest(f"g{at}", created_at=at, promised=name) for at, name in enumerate("abc"))
+        assert done(types=types, nodes=full, guests=three(), sleepers=there) == [
+            "promise g0 a",
+            "promise g1 b",
+            "promise g2 c",
+        ]
+        want = ["delete small-0", "delete small-1", "delete small-2"]
+        assert done(types=types, nodes=full, guests=promised, sleepers=there) == want
+        assert done(types=types, nodes=free, guests=promised) == ["open g0", "open g1", "open g2"]
+
+    def test_no_more_are_opened_than_there_are_machines_and_each_has_a_sleeper_of_its_own_make_way(self) -> None:
+        nodes, there = (node("a", cpu=4000), node("b", used=FULL), node("c", used=FULL)), (guest("g"), guest("h"))
+        asleep = (sleeper(0, at="b"), sleeper(1, at="c"))
+
+        assert done(types=TWO, nodes=nodes, guests=there, sleepers=asleep) == ["delete small-1", "delete small-0"]
+        assert done(types=TWO, nodes=nodes[:2], guests=there, sleepers=asleep[:1]) == ["open g", "delete small-0"]
+
+    @pytest.mark.parametrize(
+        "unlike",
+        [{"requests": HALF}, {"tried": frozenset({"c"})}, {"barred": frozenset({"c"})}, {"is_independent": False}],
+        ids=str,
+    )
+    def test_one_that_is_not_alike_is_not_served_with_others(self, unlike: dict[str, Any]) -> None:
+        nodes = tuple(node(name, cpu=4000) for name in "abc")
+        there = (guest("g", created_at=0, **unlike), guest("h", created_at=1))
+
+        (command,) = done(types=(machine_type(maximum=3),), nodes=nodes, guests=there)
+
+        assert command == "open g"
+
+    def test_those_that_depend_on_each_other_are_served_one_at_a_time(self) -> None:
+        there = (guest("g", is_independent=False), guest("h", is_independent=False))
+
+        assert done(types=TWO, nodes=(node("a"), node("b")), guests=there) == ["open g"]
+
+    def test_nobody_overtakes_one_in_between_that_could_be_served(self) -> None:
+        types = (machine_type(maximum=3), machine_type("other", maximum=1))
+        nodes = tuple(node(name, types=("small", "other")) for name in "abc")
+        there = (guest("g", created_at=0), guest("x", type="other", created_at=1), guest("h", created_at=2))
+
+        assert done(types=types, nodes=nodes, guests=there) == ["open g"]
+
+    def test_one_in_between_for_whom_there_is_no_room_holds_nobody_back(self) -> None:
+        types = (machine_type(maximum=3), machine_type("other", maximum=1))
+        nodes = (node("a"), node("b"))
+        there = (guest("g", created_at=0), guest("x", type="other", created_at=1), guest("h", created_at=2))
+
+        assert done(types=types, nodes=nodes, guests=there) == ["open g", "open h"]
+
+    def test_they_wait_for_one_of_them_that_is_open_already(self) -> None:
+        there = (trying("g"), guest("h", promised="b"))
+
+        assert done(types=TWO, nodes=(node("a"), node("b")), guests=there) == []
+
+    def test_there_is_an_end_to_how_many(self) -> None:
+        many = TOGETHER_MAX + 1
+        there = tuple(guest(f"g{number}") for number in range(many))
+
+        assert len(done(types=(machine_type(maximum=many),), nodes=(node(cpu=FULL * many),), guests=there)) == many - 1
+
+    def test_refused_ones_are_served_one_at_a_time(self) -> None:
+        there = (builders.refused("g"), builders.refused("h"))
+
+        assert done(types=TWO, nodes=(node("a"), node("b")), guests=there) == ["promise g a"]

@@ -54,6 +54,34 @@ def test_a_bound_guest_whose_container_waits_with_an_error_is_not_used() -> None
     assert pods.guest(pod(spec={"nodeName": "a"})).is_used
 
 
+AMONG_PODS = {REQUIRED: [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({}, True),
+        ({"affinity": {"nodeAffinity": {}}}, True),
+        ({"affinity": {"podAffinity": AMONG_PODS}}, False),
+        ({"affinity": {"podAntiAffinity": AMONG_PODS}}, False),
+        (
+            {
+                "topologySpreadConstraints": [
+                    {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+                ]
+            },
+            False,
+        ),
+        ({"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 1}]}]}, False),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, False),
+        ({"resourceClaims": [{"name": "device"}]}, False),
+    ],
+    ids=str,
+)
+def test_a_guest_is_independent_if_nothing_binds_it_to_where_others_are(spec: dict[str, Any], *, want: bool) -> None:
+    assert pods.guest(pod(spec=spec)).is_independent is want
+
+
 def test_what_was_written_on_a_guest_is_read_back() -> None:
     guest = builders.guest()
     written: dict[str, str | None] = {}

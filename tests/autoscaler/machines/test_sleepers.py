@@ -164,9 +164,9 @@ class TestSurplus:
     def test_one_that_a_guest_in_line_is_planned_on_stays_until_its_turn(self) -> None:
         nodes = (node("a", used=FULL), node("b", used=FULL))
         there = (sleeper(0, at="a"), sleeper(1, at="b"))
-        waiting = (guest("g", created_at=0), guest("h"))
+        waiting = (guest("g", created_at=0), guest("h", tried=frozenset({"a"})))
 
-        assert done(types=TWO, nodes=nodes, guests=waiting, sleepers=there) == ["promise g a"]
+        assert done(types=TWO, nodes=nodes, guests=waiting, sleepers=there) == ["promise h b"]
 
     def test_a_lowered_maximum_is_met(self) -> None:
         types = (machine_type(maximum=0),)

@@ -79,7 +79,7 @@ MUTATIONS: Final = (
         name="guests are served all at once",
         owner=guests,
         function="place",
-        old="if placing.served is None:",
+        old="if _is_turn(placing, turn, guest, spot):",
         new="if True:",
         found_in=BOTH,
     ),

@@ -31,6 +31,15 @@ SMALL: Final = (
         lagging=2,
     ),
     Scenario(
+        name="two guests that are alike take the rooms of two sleepers",
+        types=(Type("a", 2),),
+        hosts=(Host("n1", 1, _A), Host("n2", 1, _A)),
+        visitors=(Visitor("g", "a", comes=True), Visitor("h", "a", comes=True)),
+        from_rest=True,
+        lost=1,
+        crashes=1,
+    ),
+    Scenario(
         name="a pod of others takes room",
         types=(Type("a", 1),),
         hosts=(Host("n1", 1, _A), Host("n2", 1, _A)),
@@ -176,6 +185,16 @@ LARGE: Final = (
         foreign_goes=True,
         from_rest=True,
         lagging=3,
+    ),
+    Scenario(
+        name="two guests that are alike and one that is not, while a pod of others comes and goes",
+        types=(Type("a", 2), Type("b", 1)),
+        hosts=(Host("n1", 1, _BOTH), Host("n2", 1, _BOTH)),
+        visitors=(Visitor("g", "a"), Visitor("h", "a", refused=frozenset({"n1"})), Visitor("i", "b", comes=True)),
+        foreign=1,
+        foreign_goes=True,
+        crashes=1,
+        lost=1,
     ),
     Scenario(
         name="two types, and both nodes fail",
