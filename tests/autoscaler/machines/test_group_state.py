@@ -16,7 +16,9 @@ TYPES, NODES = ("small", "other", "gone"), ("a", "b", "c")
 ONE, TWO = {"cpu": 1000, "pods": 1}, {"cpu": 2000, "pods": 1}
 AGES = st.sampled_from([None, NOW - 100, NOW - 1])
 PLACES = st.sampled_from([None, *NODES])
-FEW = st.frozensets(st.sampled_from(NODES), max_size=2)
+FEW = st.just(frozenset[str]()) | st.frozensets(st.sampled_from(NODES), max_size=2)
+RARELY = st.sampled_from([False, False, False, True])
+MOSTLY = RARELY.map(lambda rarely: not rarely)
 
 
 @st.composite
@@ -28,7 +30,7 @@ def guests(draw: st.DrawFn) -> Guest:
         phase=phase,
         node=draw(st.sampled_from(NODES)) if phase is Phase.BOUND else "",
         requests=draw(st.sampled_from([ONE, TWO])),
-        is_terminating=draw(st.booleans()),
+        is_terminating=draw(RARELY),
         barred=draw(FEW),
         promised=draw(PLACES),
         tried=draw(FEW),
@@ -45,8 +47,8 @@ def sleepers(draw: st.DrawFn) -> Sleeper:
         type=draw(st.sampled_from(TYPES)),
         phase=phase,
         at="" if phase is Phase.GATED else draw(st.sampled_from(["", *NODES, "elsewhere"])),
-        is_terminating=draw(st.booleans()),
-        is_outdated=draw(st.booleans()),
+        is_terminating=draw(RARELY),
+        is_outdated=draw(RARELY),
         barred=draw(FEW),
     )
 
@@ -57,9 +59,9 @@ NODE = st.builds(
     types=st.frozensets(st.sampled_from(TYPES)),
     cpu=st.sampled_from([1000, 2000, 4000]),
     used=st.sampled_from([0, 1000, 2000]),
-    is_ready=st.booleans(),
-    is_marked=st.booleans(),
-    is_closed=st.booleans(),
+    is_ready=MOSTLY,
+    is_marked=MOSTLY,
+    is_closed=RARELY,
 )
 OFFERED = st.sets(st.sampled_from(TYPES), min_size=1).flatmap(
     lambda names: st.tuples(*(st.builds(machine_type, st.just(name), st.integers(0, 3)) for name in sorted(names)))
@@ -116,8 +118,7 @@ def said(plan: Plan) -> tuple[Any, ...]:
 
 
 CHANGES = st.lists(
-    st.tuples(st.one_of(NODE, guests(), sleepers()), st.sampled_from([True, True, True, False]))
-    | st.tuples(OFFERED, st.sampled_from([False, False, True])),
+    st.tuples(st.one_of(NODE, guests(), sleepers()), MOSTLY) | st.tuples(OFFERED, RARELY),
     max_size=25,
 )
 
@@ -162,11 +163,21 @@ def test_types_that_come_to_share_a_node_are_placed_in_one_line() -> None:
     assert len(decide.of_state(kept.state, now=NOW).writes) == 1
 
 
-def test_a_guest_without_a_node_is_told_how_many_serve_its_type_now() -> None:
+def test_a_guest_that_no_node_takes_is_told_how_many_there_are_now() -> None:
     kept = Kept()
     kept.offer((machine_type("small"),), is_deleted=False)
-    kept.put(guest("g"), stays=True)
-    for stays, want in ((True, "of 1 nodes"), (False, "of 0 nodes")):
-        kept.put(node("a", is_ready=False), stays=stays)
+    kept.put(guest("g", barred=frozenset(NODES)), stays=True)
+    kept.put(node("a"), stays=True)
+    for stays, want in ((True, "of 2 nodes"), (False, "of 1 node ")):
+        kept.put(node("b"), stays=stays)
         (waiting,) = decide.of_state(kept.state, now=NOW).waiting
         assert want in waiting.message
+
+
+def test_room_that_comes_to_be_where_nobody_waits_is_used() -> None:
+    kept = Kept()
+    kept.offer((machine_type("small"),), is_deleted=False)
+    kept.put(sleeper(0), stays=True)
+    for used, want in ((1000, 0), (0, 1), (1000, 0)):
+        kept.put(node("a", used=used), stays=True)
+        assert len(decide.of_state(kept.state, now=NOW).writes) == want
