@@ -134,7 +134,9 @@ MACHINE = (
     bad("Machine", "spec.nodePool[0].mode", "Unsupported value", nodePool__0__mode="Ready"),
     bad("Machine", "spec.nodePool[0].mode", "Required", nodePool__0__mode=...),
     bad("Machine", "spec.nodePool[0].name", "exactly one of name and nodeSelector", nodePool__0__name=...),
-    bad("Machine", "spec.nodePool[0].name", "exactly one of", nodePool__0__nodeSelector={"a": "b"}),
+    bad(
+        "Machine", "spec.nodePool[0].name", "exactly one of name and nodeSelector", nodePool__0__nodeSelector={"a": "b"}
+    ),
     bad("Machine", "spec.nodePool[0].taint", "boolean", nodePool__0__taint="yes"),
     bad(
         "Machine",

@@ -133,6 +133,7 @@ async def test_a_controller_of_others_that_ends_every_sleeper_at_once_is_not_rac
         assert world.rooms() == {"n1": 2}
 
 
+@pytest.mark.accept("M13", part="room that guests give back is held again at once")
 @simulated
 async def test_guests_that_come_and_go_fast_do_not_slow_down_the_return_of_sleepers() -> None:
     world = one_node()
