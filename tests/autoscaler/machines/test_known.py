@@ -87,11 +87,14 @@ def test_a_pod_of_nobody_notes_its_node_alone() -> None:
 
 
 @pytest.mark.accept("M3", part="what has ended does not count")
+@pytest.mark.accept("M6", part="a guest that has ended keeps no label")
 def test_a_pod_that_ended_takes_nothing() -> None:
     bench = Bench()
+    bench.pod("stays", labels={}, cpu="2", spec=BOUND)
     bench.pod(spec=BOUND)
     bench.pod(spec=BOUND, phase="Failed")
-    assert bench.known.used("a") == {}
+    assert bench.known.used("a") == {"cpu": 2000, "pods": 1}
+    assert bench.known.bound("a") == frozenset()
     assert bench.guests() == []
 
 
