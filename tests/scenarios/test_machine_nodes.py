@@ -61,7 +61,7 @@ async def test_a_node_that_two_groups_ask_for_is_the_older_ones_until_its_guests
         world.add_guest("waits", group="older")
         await asyncio.sleep(30)
         (told,) = world.events("waits")["NoMachineNode"]
-        assert told["message"].startswith("of 0 nodes of machine type medium")
+        assert told["message"].startswith("no node of machine type medium takes guests now")
         assert world.marks("n1")[keys.MACHINE_GROUP] == world.marks("n1")[MEDIUM] == "older"
         assert world.taints("n1") == CLOSED
         assert world.rooms(group="first-by-name") == {}
