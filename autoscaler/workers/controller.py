@@ -7,7 +7,7 @@ nobody else is left for: workers of a pool that is gone must not hang on our fin
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import structlog
@@ -18,7 +18,7 @@ from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.control import farewell, metrics
 from autoscaler.kube import batch, finalizers, kinds, objects, port, writer
 from autoscaler.queues import port as queues
-from autoscaler.workers import leaving, pool_metrics, queue_reader, unhandled, worker_index, worker_pods
+from autoscaler.workers import decide, leaving, pool_metrics, queue_reader, unhandled, worker_index, worker_pods
 from autoscaler.workers.model import Pool
 from autoscaler.workers.pool_reconciler import PoolReconciler
 from autoscaler.workers.shared import POOLS, Shared
@@ -232,4 +232,15 @@ class Controller:
         return found.meta.uid == owner.uid
 
     def _measure(self) -> Iterable[metrics.Metric]:
-        return pool_metrics.of([reconciler for reconciler, _ in self._reconcilers.values()])
+        """Return the numbers of pools; of those that rest while the runtime is paused, from what is known of them."""
+        handled = [reconciler.numbers() for reconciler, _ in self._reconcilers.values()]
+        return pool_metrics.of([*handled, *(self._resting() if self._context.is_paused() else ())])
+
+    def _resting(self) -> Iterator[pool_metrics.Numbers]:
+        for pool in self._pools:
+            spec, key = pool.resource.spec, pool.meta.key
+            if key in self._reconcilers or spec.worker_pool_class_name != self._class_name:
+                continue
+            workers = self._index.get(worker_index.PoolId(key.namespace, pool.meta.uid)) or worker_index.NOBODY
+            counts = decide.counts(workers, spec.pool_capacity, unanswered=0)
+            yield pool_metrics.Numbers(pool=key, workers=counts, queue_size=pool.resource.status.queue_size)

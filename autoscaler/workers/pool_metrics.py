@@ -1,18 +1,33 @@
 """The numbers of worker pools, as metrics. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.control import metrics
-from autoscaler.workers.model import Phase
-from autoscaler.workers.pool_reconciler import PoolReconciler
+from autoscaler.kube import objects
+from autoscaler.workers.model import Counts, Phase
 
 _PREFIX: Final = "sluice_worker_pool"
 
 
-def of(pools: Sequence[PoolReconciler]) -> Iterable[metrics.Metric]:
-    """Return the numbers of the pools that are handled."""
-    counted = [(_labels(pool), pool.counts()) for pool in pools]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """What is counted of one pool."""
+
+    pool: objects.Key
+    workers: Counts
+    queue_size: int | None
+    """What the queue said last; None: nobody knows."""
+    polls: Counter[str] = field(default_factory=Counter)
+    """Readings of the queue by how they ended."""
+    poll_seconds: float = 0.0
+
+
+def of(pools: Sequence[Numbers]) -> Iterable[metrics.Metric]:
+    """Return the numbers of these pools."""
+    counted = [(_labels(pool), pool.workers) for pool in pools]
     by_phase = [
         ({**labels, "phase": phase}, number)
         for labels, counts in counted
@@ -37,5 +52,5 @@ def of(pools: Sequence[PoolReconciler]) -> Iterable[metrics.Metric]:
     yield metrics.summary(f"{_PREFIX}_poll_seconds", "How long readings of a pool's queue take.", seconds)
 
 
-def _labels(pool: PoolReconciler) -> dict[str, str]:
-    return {"pool_namespace": pool.key.namespace, "pool": pool.key.name}
+def _labels(numbers: Numbers) -> dict[str, str]:
+    return {"pool_namespace": numbers.pool.namespace, "pool": numbers.pool.name}

@@ -8,7 +8,6 @@ task ends when the pool is gone, when another operator is to handle it, or when 
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Final
@@ -20,7 +19,7 @@ from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
 from autoscaler.control import steps
 from autoscaler.kube import batch, finalizers, objects, port, writer
-from autoscaler.workers import decide, event_messages, growth, poller, status_writer, worker_pods
+from autoscaler.workers import decide, event_messages, growth, poller, pool_metrics, status_writer, worker_pods
 from autoscaler.workers.model import Cause, CleanUp, Counts, Plan, Policy, Pool, Problem
 from autoscaler.workers.shared import POOLS, Shared
 from autoscaler.workers.status_writer import Stage
@@ -88,15 +87,15 @@ class PoolReconciler:
         """Say that a pod of the pool changed."""
         self._woken.set()
 
-    @property
-    def polls(self) -> Counter[str]:
-        """Readings of the queue by how they ended."""
-        return self._poller.polls
-
-    @property
-    def poll_seconds(self) -> float:
-        """How long all readings took together."""
-        return self._poller.poll_seconds
+    def numbers(self) -> pool_metrics.Numbers:
+        """Return what is counted of the pool."""
+        return pool_metrics.Numbers(
+            pool=self.key,
+            workers=self.counts(),
+            queue_size=self.queue_size,
+            polls=self._poller.polls,
+            poll_seconds=self._poller.poll_seconds,
+        )
 
     def counts(self) -> Counts:
         """Count the workers."""

@@ -303,3 +303,22 @@ def secret(value: bytes) -> dict[str, Any]:
         "metadata": metadata,
         "data": {"ApiKey": base64.b64encode(value).decode()},
     }
+
+
+@pytest.mark.accept("R9", part="numbers of pools while paused")
+@simulated
+async def test_numbers_of_pools_are_shown_while_the_runtime_is_paused_also_after_a_restart() -> None:
+    world = World(job_seconds=7200)
+    world.line.length = 3
+    world.add()
+    world.add("other", workerPoolClassName="another")
+    async with runtime(world):
+        await asyncio.sleep(60)
+        world.patch(kinds.NAMESPACES, NAMESPACE, {"metadata": {"annotations": {keys.PAUSED: "true"}}})
+        await asyncio.sleep(60)
+    async with runtime(world, pod="b") as running:
+        await asyncio.sleep(60)
+        told = running.metrics.render().decode()
+    assert 'sluice_worker_pool_workers{phase="Running",pool="pool",pool_namespace="default"} 3.0' in told
+    assert 'sluice_worker_pool_queue_size{pool="pool",pool_namespace="default"} 0.0' in told
+    assert 'pool="other"' not in told
