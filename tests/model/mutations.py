@@ -298,7 +298,7 @@ MUTATIONS: Final = (
         name="others are evicted without a claim",
         owner=trial.Trial,
         function="claim",
-        old="self._write(grants.claim(wanted), wanted.queue)",
+        old="self._write(grants.claim(wanted, found.victims), wanted.queue)",
         new="[self.displace(each, wanted) for each in found.victims]",
         found_in=DISPLACES,
     ),
