@@ -84,20 +84,8 @@ class Jobs:
     _running: dict[str, int] = field(default_factory=dict)
 
     async def follow(self) -> None:
-        """Watch the jobs; the server ends a watch now and then, as when a definition has just been made."""
-        path = toy_jobs.TOY_JOBS.collection("default")
-        while True:
-            with contextlib.suppress(port.KubeError):
-                await self._watch(path)
-
-    async def _watch(self, path: str) -> None:
-        await asyncio.sleep(0.1)
-        listed = msgspec.json.decode(port.required(await self.api.send(port.Request(method="GET", path=path))))
-        for job in listed["items"]:
-            self._see(job)
-        async for batch in self.api.watch(path, {"resourceVersion": listed["metadata"]["resourceVersion"]}):
-            for line in batch:
-                self._see(msgspec.json.decode(line)["object"])
+        """Watch the jobs."""
+        await load.follow(self.api, toy_jobs.TOY_JOBS.collection("default"), self._see)
 
     async def end(self) -> None:
         """Say of each job whose time is over that it has succeeded."""
@@ -109,12 +97,10 @@ class Jobs:
                 if name in self._running:
                     del self._running[name]
                     over.append(name)
-            await _all(self._succeed, over)
+            await load.each_of(over, self._succeed, clients=CLIENTS)
             await asyncio.sleep(0.01)
 
     def _see(self, job: dict[str, Any]) -> None:
-        if "spec" not in job:  # the watch tells of an error
-            return
         name, is_suspended = job["metadata"]["name"], job["spec"].get("suspend", False)
         if name in self.finished or job.get("status", {}).get("phase"):
             return
@@ -140,7 +126,7 @@ async def _burst(plane: Plane, process: subprocess.Popen[bytes], count: int) -> 
     async with load.connected(plane.kubeconfig) as api, _followed(api) as jobs:
         await load.create(api, FLAVORS, builders.resource("ResourceFlavor", name="standard", nodeLabels={}))
         await _add_queue(api, "queue", cpu=10 * count, stopPolicy="Hold")
-        await _all(lambda number: _make(api, jobs, f"job-{number:05d}", "queue"), range(count))
+        await load.each_of(range(count), lambda number: _make(api, jobs, f"job-{number:05d}", "queue"), clients=CLIENTS)
         await _until(lambda: _count_workloads(api, count))
         cpu, started = processes.cpu_seconds(process.pid), time.monotonic()
         await load.patch(api, CLUSTER_QUEUES.path("queue"), {"spec": {"stopPolicy": "None"}})
@@ -172,7 +158,7 @@ async def _bare(api: port.Api, count: int) -> float:
         await load.patch(api, toy_jobs.TOY_JOBS.path(f"job-{number:05d}", "default"), {"spec": {"suspend": True}})
 
     started = time.monotonic()
-    await _all(both, range(count), clients=BARE_CLIENTS)
+    await load.each_of(range(count), both, clients=BARE_CLIENTS)
     return count / (time.monotonic() - started)
 
 
@@ -243,13 +229,8 @@ def _priority_class(stream: Stream) -> dict[str, Any]:
 @contextlib.asynccontextmanager
 async def _followed(api: port.Api) -> AsyncGenerator[Jobs, None]:
     jobs = Jobs(api=api)
-    tasks = [asyncio.create_task(jobs.follow()), asyncio.create_task(jobs.end())]
-    try:
+    async with load.running(jobs.follow(), jobs.end()):
         yield jobs
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _runtime(plane: Plane) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
@@ -265,16 +246,6 @@ async def _count_workloads(api: port.Api, count: int) -> bool:
 
 async def _is(value: bool) -> bool:  # noqa: FBT001  # a condition
     return value
-
-
-async def _all(do: Callable[[Any], Any], things: Any, *, clients: int = CLIENTS) -> None:
-    left = iter(things)
-
-    async def work() -> None:
-        for each in left:
-            await do(each)
-
-    await asyncio.gather(*(work() for _ in range(clients)))
 
 
 async def _until(holds: Callable[[], Any]) -> None:

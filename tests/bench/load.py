@@ -5,9 +5,9 @@ import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from tools.local import tokens
 from tools.local.components import Component, Options
 from tools.local.plane import Plane
 
+T = TypeVar("T")
 STORE = frozenset({Component.ETCD, Component.API_SERVER})
 NAMESPACE = "default"
 WORKERS = 48
@@ -66,6 +67,43 @@ async def connected(kubeconfig: Path) -> AsyncGenerator[client.Client, None]:
         await client.Client.connect(credentials.KubeConfig(path=kubeconfig), connections=WORKERS)
     ) as api:
         yield api
+
+
+async def follow(api: port.Api, path: str, see: Callable[[dict[str, Any]], None]) -> None:
+    """Show each object of a list and each change of it; the server ends a watch now and then, and it is begun anew."""
+    while True:
+        with contextlib.suppress(port.KubeError):
+            await asyncio.sleep(0.1)
+            listed = msgspec.json.decode(port.required(await api.send(port.Request(method="GET", path=path))))
+            for each in listed["items"]:
+                see(each)
+            async for batch in api.watch(path, {"resourceVersion": listed["metadata"]["resourceVersion"]}):
+                for changed in (msgspec.json.decode(line)["object"] for line in batch):
+                    if changed["kind"] != "Status":  # the watch tells of an error
+                        see(changed)
+
+
+@contextlib.asynccontextmanager
+async def running(*work: Coroutine[Any, Any, None]) -> AsyncGenerator[None, None]:
+    """Run something beside what is measured, until that ends."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def each_of(things: Iterable[T], do: Callable[[T], Awaitable[object]], *, clients: int = WORKERS) -> None:
+    """Do something with each of many, some at a time."""
+    left = iter(things)
+
+    async def work() -> None:
+        for thing in left:
+            await do(thing)
+
+    await asyncio.gather(*(work() for _ in range(clients)))
 
 
 async def create(api: port.Api, resource: kinds.ResourceType, body: Mapping[str, Any]) -> bytes:

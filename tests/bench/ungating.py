@@ -41,25 +41,8 @@ class Opened:
         self.at: dict[str, list[float]] = {}
         self._gated: dict[str, bool] = {}
 
-    async def follow(self, api: port.Api) -> None:
-        """Watch pods; the server ends a watch now and then, as when a definition has just been made."""
-        path = kinds.PODS.collection("default")
-        while True:
-            with contextlib.suppress(port.KubeError):
-                await self._watch(api, path)
-
-    async def _watch(self, api: port.Api, path: str) -> None:
-        await asyncio.sleep(0.1)
-        listed = msgspec.json.decode(port.required(await api.send(port.Request(method="GET", path=path))))
-        for pod in listed["items"]:
-            self._see(pod)
-        async for batch in api.watch(path, {"resourceVersion": listed["metadata"]["resourceVersion"]}):
-            for line in batch:
-                self._see(msgspec.json.decode(line)["object"])
-
-    def _see(self, pod: dict[str, Any]) -> None:
-        if "spec" not in pod:  # the watch tells of an error
-            return
+    def see(self, pod: dict[str, Any]) -> None:
+        """Note a pod as it is now."""
         name, is_gated = pod["metadata"]["name"], bool(pod["spec"].get("schedulingGates"))
         if self._gated.get(name) and not is_gated:
             self.at.setdefault(pod["metadata"]["labels"]["job"], []).append(time.monotonic())
@@ -123,13 +106,8 @@ async def _bare(api: port.Api, opened: Opened, name: str, count: int) -> float:
     await _pods(api, name, count, "0" * 36)
     stamps = dict.fromkeys((keys.JOB_UID, keys.POD_SET, keys.CLUSTER_QUEUE, keys.FLAVORS), "a value as long as a name")
     patch = {"metadata": {"annotations": stamps}, "spec": {"schedulingGates": None, "nodeSelector": {"kind": "any"}}}
-    left = iter(range(count))
-
-    async def work() -> None:
-        for number in left:
-            await load.patch(api, kinds.PODS.path(f"{name}-{number:05d}", "default"), patch)
-
-    await asyncio.gather(*(work() for _ in range(CLIENTS)))
+    paths = [kinds.PODS.path(f"{name}-{number:05d}", "default") for number in range(count)]
+    await load.each_of(paths, lambda path: load.patch(api, path, patch), clients=CLIENTS)
     return (count - 1) / await opened.until(name, count)
 
 
@@ -147,23 +125,17 @@ async def _pods(api: port.Api, job: str, count: int, uid: str) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}
     container = {"name": "main", "image": "main:1", "resources": {"requests": {"cpu": "1"}}}
     gates = [{"name": keys.ADMISSION_GATE}]
-    left = iter(range(count))
+    spec = {"containers": [container], "schedulingGates": gates, "restartPolicy": "Never"}
 
-    async def work() -> None:
-        for number in left:
-            metadata = {"name": f"{job}-{number:05d}", "labels": {"job": job}, "ownerReferences": [owner]}
-            spec = {"containers": [container], "schedulingGates": gates, "restartPolicy": "Never"}
-            await load.create(api, kinds.PODS, {"metadata": metadata, "spec": spec})
+    async def make(number: int) -> None:
+        metadata = {"name": f"{job}-{number:05d}", "labels": {"job": job}, "ownerReferences": [owner]}
+        await load.create(api, kinds.PODS, {"metadata": metadata, "spec": spec})
 
-    await asyncio.gather(*(work() for _ in range(CLIENTS)))
+    await load.each_of(range(count), make, clients=CLIENTS)
 
 
 @contextlib.asynccontextmanager
 async def _followed(api: port.Api) -> AsyncGenerator[Opened, None]:
     opened = Opened()
-    task = asyncio.create_task(opened.follow(api))
-    try:
+    async with load.running(load.follow(api, kinds.PODS.collection("default"), opened.see)):
         yield opened
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.api import crds, keys, manifests, policies, resources
-from autoscaler.kube import kinds
+from autoscaler.api import keys
 from tests.e2e import replicas, waiting
 from tests.e2e.machines import ground
 from tests.e2e.machines.ground import RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground
 from tools.local import kubeconfig, tokens
 from tools.local.api import Api
-from tools.local.components import Component, Options
+from tools.local.components import Options
 from tools.local.plane import Plane
 
 BOOT_SECONDS = 5.0
@@ -24,17 +23,7 @@ BOOT_SECONDS = 5.0
 @pytest.fixture(scope="session")
 def machine_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A plane with our definitions and policies, and no nodes but those a test makes or has started."""
-    with Plane.start(tmp_path_factory.mktemp("machines"), Options(boot_seconds=BOOT_SECONDS)) as plane:
-        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
-        served = [kinds.custom(kind).collection() for kind in resources.KINDS]
-        waiting.eventually(lambda: all(plane.api.request("GET", path).ok for path in served))
-        # The garbage collector looks for new kinds every half minute only: what they own would stay until then.
-        plane.restart(Component.CONTROLLER_MANAGER)
-        plane.kubectl("create", "namespace", RUNTIME_NAMESPACE)
-        plane.kubectl("create", "serviceaccount", RUNTIME_ACCOUNT, "-n", RUNTIME_NAMESPACE)
-        subject = f"--serviceaccount={RUNTIME_NAMESPACE}:{RUNTIME_ACCOUNT}"
-        plane.kubectl("create", "clusterrolebinding", "runtime", "--clusterrole=cluster-admin", subject)
-        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(policies.manifests(ground.RUNTIME)))
+    with ground.prepared(tmp_path_factory.mktemp("machines"), Options(boot_seconds=BOOT_SECONDS)) as plane:
         yield plane
 
 

@@ -4,18 +4,21 @@ Make nodes, a Machine and guests, change them as people do, and read what came o
 own.
 """
 
+import contextlib
 import dataclasses
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from autoscaler.api import keys, names, policies, version
+from autoscaler.api import crds, keys, manifests, names, policies, resources, version
+from autoscaler.kube import kinds
 from tests import builders
 from tests.e2e import groups, replicas, waiting
 from tools.local import api
 from tools.local.api import Api
+from tools.local.components import Component, Options
 from tools.local.plane import Plane
 
 Object = dict[str, Any]
@@ -200,6 +203,23 @@ class Ground:
             self.api.request("DELETE", path, {"propagationPolicy": "Background", "gracePeriodSeconds": 0})
         except api.RefusedError:  # it is gone
             return
+
+
+@contextlib.contextmanager
+def prepared(directory: Path, options: Options) -> Iterator[Plane]:
+    """A plane with our definitions and policies, and the ServiceAccount that these take for the runtime."""
+    with Plane.start(directory, options) as plane:
+        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
+        served = [kinds.custom(kind).collection() for kind in resources.KINDS]
+        waiting.eventually(lambda: all(plane.api.request("GET", path).ok for path in served))
+        # The garbage collector looks for new kinds every half minute only: what they own would stay until then.
+        plane.restart(Component.CONTROLLER_MANAGER)
+        plane.kubectl("create", "namespace", RUNTIME_NAMESPACE)
+        plane.kubectl("create", "serviceaccount", RUNTIME_ACCOUNT, "-n", RUNTIME_NAMESPACE)
+        subject = f"--serviceaccount={RUNTIME_NAMESPACE}:{RUNTIME_ACCOUNT}"
+        plane.kubectl("create", "clusterrolebinding", "runtime", "--clusterrole=cluster-admin", subject)
+        plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(policies.manifests(RUNTIME)))
+        yield plane
 
 
 def machine_type(name: str = TYPE, *, cpu: str = "2", memory: str = "4Gi", available: int = 1, **spec: Any) -> Object:
