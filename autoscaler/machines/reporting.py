@@ -9,6 +9,7 @@ from typing import Final
 
 from autoscaler import control
 from autoscaler.api import names, resources
+from autoscaler.api.resources.base import ConditionStatus
 from autoscaler.control import pacing
 from autoscaler.kube import kinds
 from autoscaler.kube.objects import Key
@@ -22,6 +23,8 @@ from autoscaler.machines.writes import On, Write
 
 WRITE_SECONDS: Final = 0.5
 """A status is written this often at most."""
+MISSING_SECONDS: Final = 5.0
+"""Room that was held may be missing for so long before that is said: where a guest left, a sleeper comes."""
 CarryOut = Callable[[Sequence[Write]], Awaitable[executor.Outcomes]]
 _MACHINES: Final = kinds.custom(resources.Machine)
 
@@ -40,6 +43,8 @@ class Reporting:
         """By group: what is said of all nodes together, of which edition of what is said of each."""
         self._told: dict[str, tuple[int, int]] = {}
         """By group: the version of the MachineNodePool that says all of which edition."""
+        self._missing_since: dict[str, float] = {}
+        """By group: since when room is missing that should be held, on the monotonic clock."""
         context.measure(lambda: measuring.of(self._usage))
 
     def note(self, group: str, usage: Mapping[str, Usage], obstacles: Sequence[Said]) -> None:
@@ -63,10 +68,10 @@ class Reporting:
         for group in list(self._pacer.take()):
             machine = self._tables.machines.get(Key("", group))
             if machine is None or machine.meta.deleted_at is not None:
-                for known in (self._usage, self._obstacles, self._nodes, self._told):
+                for known in (self._usage, self._obstacles, self._nodes, self._told, self._missing_since):
                     known.pop(group, None)
                 continue
-            said = self._said(group)
+            said = self._said(group, machine)
             told[group] = list(_news(group, machine, said))
             chosen += self._writes(group, machine, said)
         if chosen:
@@ -74,14 +79,28 @@ class Reporting:
             for write in outcomes.done:
                 self._tell(told.get(write.group, []) if write.on is On.MACHINE else [])
 
-    def _said(self, group: str) -> dict[str, Said]:
+    def _said(self, group: str, machine: Machine) -> dict[str, Said]:
         edition = self._views.editions[group]
         if self._nodes.get(group, (None,))[0] != edition:
             self._nodes[group] = (edition, node_reports.together(list(self._views.reports[group].values())))
         return {
-            status.READY: status.room(self._usage.get(group, {}), self._obstacles.get(group, ())),
+            status.READY: self._room(group, machine),
             status.NODES_READY: self._nodes[group][1],
         }
+
+    def _room(self, group: str, machine: Machine) -> Said:
+        """Say how room stands; that it is missing, where it was held, once that lasts."""
+        room = status.room(self._usage.get(group, {}), self._obstacles.get(group, ()))
+        if room.reason != status.ROOM_MISSING:
+            self._missing_since.pop(group, None)
+            return room
+        now = self._context.clock.monotonic()
+        until = self._missing_since.setdefault(group, now) + MISSING_SECONDS
+        said = next((each for each in machine.resource.status.conditions if each.type == status.READY), None)
+        if now >= until or said is None or said.status is not ConditionStatus.TRUE:
+            return room
+        self._pacer.note(group, at=until)
+        return Said(holds=True, reason=said.reason, message=said.message)
 
     def _writes(self, group: str, machine: Machine, said: Mapping[str, Said]) -> Iterator[Write]:
         now, why = self._context.clock.now(), "what it says is not so any more"

@@ -20,6 +20,7 @@ from autoscaler.machines.said import Said
 
 READY: Final = "Ready"
 NODES_READY: Final = "NodesReady"
+ROOM_MISSING: Final = "RoomMissing"
 _MESSAGE_MAX: Final = 256
 _SHOWN: Final = 5
 """So many types are named in a condition."""
@@ -64,7 +65,7 @@ def room(usage: Mapping[str, Usage], obstacles: Sequence[Said] = ()) -> Said:
     if short:
         more = len(short) - _SHOWN
         said = [*short[:_SHOWN], *([f"and {more} more types"] if more > 0 else [])]
-        return Said(holds=False, reason="RoomMissing", message="; ".join(said))
+        return Said(holds=False, reason=ROOM_MISSING, message="; ".join(said))
     return Said(holds=True, reason="RoomHeld", message="room is held for all machines that no guest uses or waits for")
 
 

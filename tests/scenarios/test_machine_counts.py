@@ -92,6 +92,32 @@ async def test_the_sleeper_goes_that_holds_room_where_the_guest_may_go() -> None
         assert counted(world) == (2, 1, 0)
 
 
+def alarms(world: World) -> int:
+    """Return how often it was told that room is missing."""
+    return sum(each["count"] for each in world.all(kinds.EVENTS) if each["reason"] == "RoomMissing")
+
+
+@pytest.mark.accept("M10", part="room that a guest gives back is not said to be missing while a sleeper comes")
+@simulated
+async def test_a_guest_that_leaves_makes_no_alarm_and_a_node_that_leaves_does() -> None:
+    world = one_node(available=1)
+    async with runtime(world, machines.build):
+        await asyncio.sleep(20)
+        before = alarms(world)
+        for number in range(3):
+            world.add_guest(f"guest-{number}")
+            await asyncio.sleep(20)
+            world.delete_guest(f"guest-{number}")
+            await asyncio.sleep(20)
+        after = alarms(world)
+        world.patch(kinds.NODES, "n1", {"spec": {"unschedulable": True}})
+        await asyncio.sleep(20)
+        said = world.condition("Ready")
+    assert after == before
+    assert said is not None
+    assert (said["status"], said["reason"]) == ("False", "RoomMissing")
+
+
 @pytest.mark.accept("M10", part="sleepers that cannot be scheduled are not opened again and again, and Ready says so")
 @pytest.mark.parametrize("is_tainted", [False, True], ids=["no room", "a taint of others"])
 def test_sleepers_without_a_place_stay_gated_and_cause_no_writes(is_tainted: bool) -> None:  # noqa: FBT001
