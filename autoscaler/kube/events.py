@@ -1,8 +1,8 @@
 """Events on objects, as `kubectl describe` shows them: what we did and why, repeated ones counted instead of repeated.
 
-Telling must never hold up doing: events wait here, bounded, and are sent in the background, one after another with a
-rest between them, so that thousands of them leave the API server to others. Each object has a budget of
-different events; repeating one is free. A part of the budget is kept for changes of state, which are told once and
+Telling must never hold up doing: events wait here, bounded, and are sent in the background, one after another, with
+rests between them where the API server is busy, so that thousands of them leave it to others. Each object has a budget
+of different events; repeating one is free. A part of the budget is kept for changes of state, which are told once and
 would otherwise be lost behind chatter. What the API server does not take is sent again, less and less often, and only
 what it took counts as told.
 """
@@ -36,8 +36,10 @@ REPEAT_SECONDS: Final = 10.0
 KEPT_SECONDS: Final = 600.0
 """What could not be told for so long is no news any more."""
 MESSAGE_MAX: Final = 1024
+BUSY_SECONDS: Final = 0.02
+"""An API server that takes so long for an event is busy, and has better things to do."""
 REST: Final = 3.0
-"""After each event the next waits so many times as long as that took: a busy API server has better things to do."""
+"""After an event that it took so long for, the next waits so many times as long as that."""
 REST_MAX_SECONDS: Final = 1.0
 Ended = Callable[[bool], None]
 """Called once with whether the API server has taken an event."""
@@ -183,7 +185,9 @@ class Recorder:
     async def _send_and_rest(self, name: str) -> None:
         began = self._time.monotonic()
         await self._send(name)
-        await asyncio.sleep(min(REST_MAX_SECONDS, REST * (self._time.monotonic() - began)))
+        took = self._time.monotonic() - began
+        if took >= BUSY_SECONDS:
+            await asyncio.sleep(min(REST_MAX_SECONDS, REST * took))
 
     async def _send(self, name: str) -> None:
         """Send one event; one that is not taken waits on, and all others about the same object with it."""
