@@ -266,6 +266,11 @@ def test_the_runtime_alone_writes_the_catalogue(machine_ground: MachineGround) -
             assert machine_ground.runtime.request(method, path, body, content_type=MERGE, query=query).ok
     mine = {"metadata": {"name": "mine"}, "data": {}}
     assert api.request("POST", machines.CATALOGUES, mine, query=query).ok
+    elsewhere = f"/api/v1/namespaces/{ELSEWHERE}/configmaps"
+    assert api.request("POST", elsewhere, machine_ground.catalogue, query=query).ok
+    for account in ("namespace-controller", "generic-garbage-collector"):
+        with machine_ground.ground.as_account("kube-system", account) as controller:
+            assert controller.request("DELETE", CATALOGUE, query=query).ok
 
 
 @pytest.mark.accept("M2", part="no catalogue")
