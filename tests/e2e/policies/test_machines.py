@@ -153,7 +153,8 @@ def test_one_label_alone_is_let_in_untouched_with_a_warning(machine_ground: Mach
     assert got["metadata"]["labels"] == {label: "medium"}
     assert got["spec"]["containers"][0]["resources"] == body["spec"]["containers"][0]["resources"]
     assert "schedulingGates" not in got["spec"]
-    assert not machine_ground.ground.try_pod(GUESTS, guest("g")).warnings
+    for unlabelled_or_whole in (ground.pod("p"), guest("g")):
+        assert not machine_ground.ground.try_pod(GUESTS, unlabelled_or_whole).warnings
     assert not machine_ground.ground.try_pod(ELSEWHERE, body).warnings
 
 
@@ -190,8 +191,9 @@ def test_a_binding_gives_a_pod_none_of_the_labels(machine_ground: MachineGround)
             assert machine_guests.LABELS_KEPT in said(
                 machine_ground.ground.api.request("POST", path, forged, query=query)
             )
-        plain = {"metadata": {"name": name, "labels": {"app": "a"}}, "target": target}
-        assert machine_ground.ground.api.request("POST", path, plain, query=query).ok
+        for plain in ({"name": name}, {"name": name, "labels": {"app": "a"}}):
+            body = {"metadata": plain, "target": target}
+            assert machine_ground.ground.api.request("POST", path, body, query=query).ok
 
 
 @pytest.mark.accept("M14", part="guests do not open their own gate")
