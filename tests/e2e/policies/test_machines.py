@@ -212,19 +212,30 @@ def test_the_runtime_alone_opens_the_gate_and_writes_its_notes(machine_ground: M
 
 @pytest.mark.accept("M2", part="a guest keeps its machine's resources")
 def test_a_guest_is_not_resized(machine_ground: MachineGround, stored: str) -> None:
-    def resize(cpu: str) -> Response:
-        amounts = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
-        body = {"spec": {"containers": [{"name": "main", "resources": amounts}]}}
+    def resize(path: str, spec: Object) -> Response:
         return machine_ground.ground.api.request(
             "PATCH",
-            f"{path_of(stored)}/resize",
-            body,
+            f"{path}/resize",
+            {"spec": spec},
             content_type="application/strategic-merge-patch+json",
             query={"dryRun": "All"},
         )
 
-    assert machine_guests.SIZE_KEPT in said(resize("7"))
-    assert resize("6").ok
+    def of_container(cpu: str) -> Object:
+        amounts = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
+        return {"containers": [{"name": "main", "resources": amounts}]}
+
+    assert machine_guests.SIZE_KEPT in said(resize(path_of(stored), of_container("7")))
+    more = {"cpu": "7", "memory": "49Gi"}
+    of_pod = {"resources": {"requests": more, "limits": more}}
+    assert machine_guests.SIZE_KEPT in said(resize(path_of(stored), of_pod))
+    assert resize(path_of(stored), of_container("6")).ok
+    smaller = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "50m"}}}]}
+    for namespace, body in ((GUESTS, ground.pod), (ELSEWHERE, guest)):
+        name = f"sized-{machine_ground.ground.id}"
+        made = body(name, schedulerName="example.com/nobody")
+        machine_ground.ground.make(f"/api/v1/namespaces/{namespace}/pods", made)
+        assert resize(path_of(name, namespace), smaller).ok
 
 
 @pytest.mark.accept("M5", part="nobody else says it is a sleeper")
