@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.api import keys, machine_pods
 from autoscaler.api.machine_catalogue import NodeLabel
-from autoscaler.api.policies import machine_guests
+from autoscaler.api.policies import machine_guests, machine_known
 from tests.e2e import waiting
 from tests.e2e.policies import ground, machines
 from tests.e2e.policies.ground import RUNTIME, RUNTIME_NAMESPACE, Object
@@ -297,3 +297,15 @@ def test_without_a_catalogue_guests_are_told_and_nobody_else_is_held_up(machine_
         assert machine_ground.ground.try_pod(ELSEWHERE, guest("g")).ok
     finally:
         machine_ground.write_catalogue()
+
+
+@pytest.mark.accept("M2", part="no catalogue")
+def test_a_catalogue_that_says_nothing_has_no_groups_to_name(machine_ground: MachineGround) -> None:
+    emptied = {key: value for key, value in machine_ground.catalogue.items() if key != "data"}
+    want = machine_known.unknown_group("general", "").strip()
+    assert machine_ground.runtime.request("PUT", CATALOGUE, emptied).ok
+    try:
+        waiting.eventually(lambda: want in said(machine_ground.ground.try_pod(GUESTS, guest("g"))))
+    finally:
+        assert machine_ground.runtime.request("PUT", CATALOGUE, machine_ground.catalogue).ok
+        waiting.eventually(machine_ground.injects)
