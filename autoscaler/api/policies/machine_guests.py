@@ -142,8 +142,8 @@ SIZE: Final = ValidatingPolicy(
     match=guests.matching("pods/resize", operation=Operation.UPDATE),
     validations=(
         Validation(
-            expression="object.spec.?resources == oldObject.spec.?resources && object.spec.containers"
-            ".map(c, c.?resources.orValue({})) == oldObject.spec.containers.map(c, c.?resources.orValue({}))",
+            expression="object.spec.?resources == oldObject.spec.?resources"
+            " && object.spec.containers.map(c, c.resources) == oldObject.spec.containers.map(c, c.resources)",
             message=SIZE_KEPT,
         ),
     ),

@@ -230,6 +230,10 @@ def test_a_guest_is_not_resized(machine_ground: MachineGround, stored: str) -> N
     of_pod = {"resources": {"requests": more, "limits": more}}
     assert machine_guests.SIZE_KEPT in said(resize(path_of(stored), of_pod))
     assert resize(path_of(stored), of_container("6")).ok
+    joined = guest(f"joined-{machine_ground.ground.id}")
+    joined["spec"]["containers"].append({"name": "without-resources", "image": "app:1"})
+    machine_ground.ground.make(f"/api/v1/namespaces/{GUESTS}/pods", joined)
+    assert resize(path_of(joined["metadata"]["name"]), of_container("6")).ok
     smaller = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "50m"}}}]}
     for namespace, body in ((GUESTS, ground.pod), (ELSEWHERE, guest)):
         name = f"sized-{machine_ground.ground.id}"
