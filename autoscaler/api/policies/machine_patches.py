@@ -96,8 +96,8 @@ _GATE: Final = (
 
 
 def _amounts(part: str) -> str:
-    """Write the patches of a container's requests or limits."""
-    path, present = f"variables.path + '/{part}'", f"variables.container.?resources.?{part}"
+    """Write the patches of a container's requests or limits; its resources are there, if empty."""
+    path, present = f"variables.path + '/{part}'", f"variables.container.resources.?{part}"
     has_gpus = f"{present}[?'{keys.GPU_RESOURCE}'].hasValue()"
     remove = f"JSONPatch{{op: 'remove', path: {path} + '/{_pointed(keys.GPU_RESOURCE)}'}}"
     amount = _add(f"{path} + '/' + k", "v")
@@ -107,10 +107,7 @@ def _amounts(part: str) -> str:
     )
 
 
-_RESOURCES: Final = (
-    f"!variables.takes ? [] : {_ensure('has(variables.container.resources)', 'variables.path', '{}')}"
-    f" + {_amounts('requests')} + {_amounts('limits')}"
-)
+_RESOURCES: Final = f"!variables.takes ? [] : {_amounts('requests')} + {_amounts('limits')}"
 
 _TOLERATED: Final = (
     "object.spec.?tolerations.orValue([]).exists(p, p.?key.orValue('') == t.key && p.?value.orValue('') == t.value"
