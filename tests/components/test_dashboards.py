@@ -19,7 +19,7 @@ from autoscaler.capacity import clouds, publisher
 from autoscaler.kube import objects, store
 from autoscaler.machines import measuring
 from autoscaler.runtime import process
-from autoscaler.workers import controller, model
+from autoscaler.workers import controller, model, pool_metrics
 from components import alert_rules, dashboard_panels, dashboards
 from tests.components import accesses, monitor, places
 
@@ -83,6 +83,7 @@ def context(measure: Any) -> control.ControllerContext:
         "feed": lambda _: None,
         "measure": measure,
         "held_back": lambda: None,
+        "is_paused": lambda: False,
     }
     return control.ControllerContext(**{**unused, **used})
 
@@ -104,13 +105,14 @@ def test_every_metric_of_the_runtime_is_shown() -> None:
 
 
 def test_a_pools_numbers_are_told_apart_by_labels_that_no_scrape_has() -> None:
-    begun = SimpleNamespace(
-        key=objects.Key("jobs", "cloud"),
-        counts=lambda: model.Counts(running=1, pending=1, failed=1, total=3, capacity=1),
+    numbers = pool_metrics.Numbers(
+        pool=objects.Key("jobs", "cloud"),
+        workers=model.Counts(running=1, pending=1, failed=1, total=3, capacity=1),
         queue_size=5,
         polls=Counter(Read=1),
         poll_seconds=0.1,
     )
+    begun = SimpleNamespace(key=numbers.pool, numbers=lambda: numbers)
     samples = [sample for family in scraped(begun) for sample in family.samples if "worker_pool" in sample.name]
     pool = {"pool_namespace": "jobs", "pool": "cloud"}
     more = {"sluice_worker_pool_workers": {"phase"}, "sluice_worker_pool_polls_total": {"outcome"}}
