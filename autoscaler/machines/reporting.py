@@ -1,7 +1,8 @@
 """Write the statuses of Machines and MachineNodePools, each at most so often, and tell what changed in them.
 
-It decides when a status is next written, and that an event is told only once the status that says so is written. What
-a status says is `status`'s to decide, and no decision may be read back from one.
+It decides when a status is next written, that room which is missing for a moment is not said to be, and that an event
+is told only once the status that says so is written. What else a status says is `status`'s to decide, and nothing that
+is done to nodes or pods may be read back from one.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
