@@ -484,9 +484,11 @@ async def test_a_pod_of_its_name_and_labels_that_nobody_owns_is_adopted(world: W
 
 
 async def test_a_pod_that_stops_is_not_adopted(world: World) -> None:
-    before = await world.create(kinds.PODS, loose("room-1"))
+    unselected = {**loose("room-1"), "metadata": {"name": "room-1", "annotations": {ALONE: "yes"}}}
+    before = await world.create(kinds.PODS, unselected)
     await start(world, await bare_node(world), "room-1")
     await world.delete(kinds.PODS, "room-1")
+    await world.merge(kinds.PODS, "room-1", {"metadata": {"labels": LABELS}})  # selected only since it stops
     await world.create(kinds.STATEFUL_SETS, stateful_set(replicas=2))
     found = await settled(world, "room-0", "room-1", replicas=1)
     assert "ownerReferences" not in found["room-1"]["metadata"]
