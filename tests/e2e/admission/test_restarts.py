@@ -146,6 +146,8 @@ def test_a_displacement_is_ended_by_the_next_leader(alone: Ground, start: confte
     assert alone.granted(low) == alone.granted(quick) == {}
     assert alone.suspensions(low) == [*ONCE_ADMITTED, True]
     assert alone.suspensions(spared) == alone.suspensions(high) == ONCE_ADMITTED
+    alone.api.delete(alone.path("jobs", "quick"))  # the quota of the first pod that ends would be enough for it
+    alone.await_handled()
     for pod in alone.wait_for_running(high, 2):
         alone.end(pod)
     alone.wait_for_grant(low, main=2)
