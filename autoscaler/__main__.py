@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -155,6 +156,9 @@ def _release(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
+    if find_spec("autoscaler.rehearsal") is None:
+        print("simulate is not part of the runtime's image: run it in a checkout of Sluice", file=sys.stderr)
+        return 1
     from autoscaler.rehearsal import command as rehearsal  # noqa: PLC0415  # see above
 
     say = partial(print, flush=True)

@@ -25,6 +25,8 @@ from components.place import Place
 ROOT: Final = Path(__file__).parent.parent
 SOURCES: Final = "autoscaler"
 """All that goes in, with the Dockerfile; .dockerignore keeps everything else out."""
+LEFT_OUT: Final = ("autoscaler/rehearsal", "autoscaler/simulation")
+"""What the runtime never imports: a change there must not roll the Deployment. .dockerignore names the same."""
 KEPT_IMAGES: Final = 10
 UNTAGGED_DAYS: Final = 7
 
@@ -95,11 +97,19 @@ def repository_name(cluster: str) -> str:
 def content_digest(root: Path) -> str:
     """Tell by sixteen digits what goes into the image: names and contents, not times and owners."""
     found = hashlib.sha256()
-    for path in sorted(_sources(root)):
+    for path in sorted(sources(root)):
         content = (root / path).read_bytes()
         found.update(f"{path}\0{len(content)}\0".encode())
         found.update(content)
     return found.hexdigest()[:16]
+
+
+def sources(root: Path) -> Iterator[str]:
+    """List the files that go into the image, from the root on."""
+    left_out = tuple(root / one for one in LEFT_OUT)
+    for path in (root / SOURCES).rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts and not any(map(path.is_relative_to, left_out)):
+            yield path.relative_to(root).as_posix()
 
 
 def lifecycle() -> str:
@@ -121,9 +131,3 @@ def lifecycle() -> str:
             ]
         }
     )
-
-
-def _sources(root: Path) -> Iterator[str]:
-    for path in (root / SOURCES).rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts:
-            yield path.relative_to(root).as_posix()

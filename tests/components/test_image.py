@@ -1,6 +1,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,9 @@ def test_only_what_goes_into_the_image_changes_its_digest(tmp_path: Path) -> Non
     root = checkout(tmp_path)
     want = image.content_digest(root)
     (root / "README.md").write_text("x")
+    for left_out in ("rehearsal", "simulation"):
+        (root / "autoscaler" / left_out / "cloud").mkdir(parents=True)
+        (root / "autoscaler" / left_out / "cloud" / "a.py").write_text("x")
     (root / "autoscaler" / "__pycache__").mkdir()
     (root / "autoscaler" / "__pycache__" / "a.pyc").write_text("x")
     os.utime(root / "autoscaler" / "Dockerfile", (0, 0))
@@ -128,4 +133,29 @@ def test_the_image_is_no_more_than_the_runtime_as_nobody() -> None:
     assert "USER 65532:65532\n" in dockerfile
     assert dockerfile.rstrip().endswith('ENTRYPOINT ["python", "-m", "autoscaler"]')
     ignored = [line for line in (image.ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
-    assert ignored == ["*", "!autoscaler", "**/__pycache__"]
+    assert ignored == ["*", "!autoscaler", *image.LEFT_OUT, "**/__pycache__"]
+
+
+def test_what_is_left_out_of_the_image_is_there_to_leave_out() -> None:
+    assert all((image.ROOT / one / "__init__.py").is_file() for one in image.LEFT_OUT)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "want"),
+    [
+        (["version"], 0, version.VERSION),
+        (["run", "--help"], 0, "Run the controllers until SIGTERM"),
+        (["simulate", "--stack", "a", "--trace", "b"], 1, "simulate is not part of the runtime's image"),
+    ],
+)
+def test_the_image_runs_without_simulations_and_says_so(
+    tmp_path: Path, arguments: list[str], code: int, want: str
+) -> None:
+    for path in image.sources(image.ROOT):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes((image.ROOT / path).read_bytes())
+    ended = subprocess.run(
+        [sys.executable, "-m", "autoscaler", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == code
+    assert want in ended.stdout + ended.stderr
