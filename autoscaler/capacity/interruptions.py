@@ -66,7 +66,7 @@ class News:
                 log.info("interruption_announced", instance=event.instance)
                 self.doomed[event.instance] = now
                 self._context.wake(clouds.KIND, objects.Key("", event.instance))
-            case cloud.LaunchFailed() | cloud.MembersChanged():
+            case cloud.GroupChanged():
                 self._clouds.read_now()
-            case cloud.StateChange() | cloud.RebalanceRecommendation() | cloud.MaintenancePlanned():
+            case cloud.InstancesChanged():
                 self._clouds.hurry()

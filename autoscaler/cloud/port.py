@@ -257,55 +257,23 @@ class SpotInterruption:
     """The instance will be taken away, about two minutes later."""
 
     instance: InstanceId
-    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebalanceRecommendation:
-    """The instance is more likely than others to be taken away."""
-
-    instance: InstanceId
-    at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateChange:
-    """The instance is in another state."""
-
-    instance: InstanceId
-    at: float
-    state: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchFailed:
-    """A group could not start an instance."""
+class GroupChanged:
+    """A group has started or ended an instance, or could not start one."""
 
     group: GroupName
-    at: float
-    failure: LaunchFailure
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MembersChanged:
-    """A group has started or ended an instance."""
-
-    group: GroupName
-    at: float
-    instance: InstanceId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenancePlanned:
-    """The provider will stop or replace these instances' host at that time."""
+class InstancesChanged:
+    """Instances are in another state, likely to be taken away, or about to be stopped for maintenance."""
 
     instances: tuple[InstanceId, ...]
-    at: float
-    starts_at: float
 
 
-Event = SpotInterruption | RebalanceRecommendation | StateChange | LaunchFailed | MembersChanged | MaintenancePlanned
+Event = SpotInterruption | GroupChanged | InstancesChanged
 
 
 # What may go wrong

@@ -216,7 +216,7 @@ async def test_beside_another_scaler_nothing_is_started_ended_marked_or_evicted_
             world.cloud.retemplate(group.name, cloud.Template(image_id="ami-2", user_data_sha256="1" * 64))
             world.cloud.set_desired(group, group.desired + (group.spec.key.zone != "a"))
         (doomed,) = [one.id for one in world.cloud.instances.values() if f"ip-{one.id}" in before.values()]
-        world.cloud.news.tell(cloud.SpotInterruption(instance=doomed, at=world.cloud.clock.now()))
+        world.cloud.news.tell(cloud.SpotInterruption(instance=doomed))
         await live_beside(world, 600)
         assert (calls[Call.SET_DESIRED], calls[Call.TERMINATE]) == asked
         assert not [

@@ -123,11 +123,11 @@ class SimulatedCloud:
 
     def interrupt(self, instance: port.InstanceId) -> None:
         """Announce that a spot instance is taken away, and do it."""
-        self.news.tell(port.SpotInterruption(instance=instance, at=self.clock.now()))
+        self.news.tell(port.SpotInterruption(instance=instance))
         self._later(self.pace.spot_notice_seconds, lambda: self._take(self.instances[instance]))
 
     def recommend_rebalance(self, instance: port.InstanceId) -> None:
-        self.news.tell(port.RebalanceRecommendation(instance=instance, at=self.clock.now()))
+        self.news.tell(port.InstancesChanged(instances=(instance,)))
 
     def break_down(self, instance: port.InstanceId) -> None:
         """Take an instance away without a word before."""
@@ -232,9 +232,7 @@ class SimulatedCloud:
             failure=obstacle.failure,
             instance=None,
         )
-        self.news.tell(
-            port.LaunchFailed(group=group.name, at=self.clock.now(), failure=obstacle.failure, message=message)
-        )
+        self.news.tell(port.GroupChanged(group=group.name))
         group.failed_attempts += 1
         retries = backoff.Backoff(first_seconds=self.pace.retry_seconds, longest_seconds=self.pace.retry_max_seconds)
         self._launch_later(group, retries.pause(group.failed_attempts))
@@ -260,7 +258,7 @@ class SimulatedCloud:
             return
         instance.lifecycle, instance.is_listed = port.Lifecycle.IN_SERVICE, True
         self._close(group, instance.id)
-        self.news.tell(port.MembersChanged(group=group.name, at=self.clock.now(), instance=instance.id))
+        self.news.tell(port.GroupChanged(group=group.name))
         for listener in self.on_in_service:
             listener(instance)
         self._settle(group)
@@ -283,14 +281,14 @@ class SimulatedCloud:
         self._record(
             group, port.ActivityKind.TERMINATE, port.ActivityStatus.UNDER_WAY, message="", instance=instance.id
         )
-        self.news.tell(port.StateChange(instance=instance.id, at=now, state="shutting-down"))
+        self.news.tell(port.InstancesChanged(instances=(instance.id,)))
         self._later(self.pace.terminate_seconds, lambda: self._gone(group, instance))
 
     def _gone(self, group: Group, instance: SimulatedInstance) -> None:
         instance.is_over = True
         group.instances.pop(instance.id, None)
         self._close(group, instance.id)
-        self.news.tell(port.StateChange(instance=instance.id, at=self.clock.now(), state="terminated"))
+        self.news.tell(port.InstancesChanged(instances=(instance.id,)))
         for listener in self.on_gone:
             listener(instance)
 
