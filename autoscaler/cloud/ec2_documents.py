@@ -30,22 +30,6 @@ _LIFECYCLES: Final = {
     "Detached": port.Lifecycle.LEAVING,
 }
 """By the word before a colon: lifecycle hooks make Pending:Wait and the like of them."""
-_UNDER_WAY: Final = frozenset(
-    {
-        "InProgress",
-        "MidLifecycleAction",
-        "PendingSpotBidPlacement",
-        "PreInService",
-        "WaitingForConnectionDraining",
-        "WaitingForELBConnectionDraining",
-        "WaitingForInPlaceUpdateToFinalize",
-        "WaitingForInPlaceUpdateToStart",
-        "WaitingForInstanceId",
-        "WaitingForInstanceWarmup",
-        "WaitingForSpotInstanceId",
-        "WaitingForSpotInstanceRequestId",
-    }
-)
 _ARCHITECTURES: Final = {"x86_64": Architecture.AMD64, "arm64": Architecture.ARM64}
 _INSTANCE: Final = re.compile(r"\bi-[0-9a-f]{8,17}\b")
 _MOMENT: Final = re.compile(r"\((\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}) (?:GMT|UTC)\)")
@@ -110,7 +94,6 @@ def node_group(group: "asg.AutoScalingGroupTypeDef") -> port.NodeGroup | port.Un
         template=_template_ref(group.get("LaunchTemplate")),
         node=node,
         suspended=frozenset(one.get("ProcessName", "") for one in group.get("SuspendedProcesses", [])),
-        is_protecting=group.get("NewInstancesProtectedFromScaleIn", False),
     )
 
 
@@ -142,8 +125,6 @@ def _instance(found: "asg.InstanceTypeDef", zone: str) -> port.Instance:
         id=port.InstanceId(found["InstanceId"]),
         zone=zone,
         lifecycle=_LIFECYCLES.get(found["LifecycleState"].partition(":")[0], port.Lifecycle.ASIDE),
-        is_healthy=found["HealthStatus"] == "Healthy",
-        is_protected=found["ProtectedFromScaleIn"],
         template=_template_ref(found.get("LaunchTemplate")),
     )
 
@@ -158,16 +139,12 @@ def activity(found: "asg.ActivityTypeDef") -> port.Activity:
     """Read what a group did or failed to do."""
     description, message = found.get("Description", ""), found.get("StatusMessage", "")
     kind = _kind(description)
-    status = _status(found["StatusCode"])
     instance = _INSTANCE.search(description)
-    ended = found.get("EndTime")
     is_failed_launch = kind is port.ActivityKind.LAUNCH and found["StatusCode"] == "Failed"
     return port.Activity(
         id=found["ActivityId"],
         kind=kind,
-        status=status,
         started_at=found["StartTime"].timestamp(),
-        ended_at=None if ended is None or status is port.ActivityStatus.UNDER_WAY else ended.timestamp(),
         instance=port.InstanceId(instance[0]) if instance else None,
         failure=launch_failure(message) if is_failed_launch else None,
         message=message,
@@ -180,12 +157,6 @@ def _kind(description: str) -> port.ActivityKind:
     return port.ActivityKind.TERMINATE if description.startswith("Terminating") else port.ActivityKind.OTHER
 
 
-def _status(code: str) -> port.ActivityStatus:
-    if code == "Successful":
-        return port.ActivityStatus.SUCCESSFUL
-    return port.ActivityStatus.UNDER_WAY if code in _UNDER_WAY else port.ActivityStatus.FAILED
-
-
 def launch_failure(message: str) -> port.LaunchFailure:
     """Tell why a launch failed, from what EC2 said."""
     return next((failure for failure, said in _FAILURES if said.search(message)), port.LaunchFailure.OTHER)
@@ -193,14 +164,9 @@ def launch_failure(message: str) -> port.LaunchFailure:
 
 def life(found: "ec2.InstanceTypeDef") -> port.Life:
     """Read when an instance began and ended; EC2 tells the moment of an end that somebody asked for."""
-    reason = found.get("StateTransitionReason", "")
-    state = str(found["State"]["Name"])
-    return port.Life(
-        launched_at=found["LaunchTime"].timestamp(),
-        state=state,
-        ended_at=_moment(reason) if state in {"shutting-down", "terminated"} else None,
-        end_reason=reason,
-    )
+    is_over = found["State"]["Name"] in {"shutting-down", "terminated"}
+    ended_at = _moment(found.get("StateTransitionReason", "")) if is_over else None
+    return port.Life(launched_at=found["LaunchTime"].timestamp(), is_over=is_over, ended_at=ended_at)
 
 
 def _moment(reason: str) -> float | None:

@@ -106,8 +106,6 @@ class Instance:
     id: InstanceId
     zone: str
     lifecycle: Lifecycle
-    is_healthy: bool = True
-    is_protected: bool = False
     template: TemplateRef | None = None
     """None where it was started without one, or the template is gone."""
     provider_id: str = field(init=False, compare=False, repr=False)
@@ -146,8 +144,6 @@ class NodeGroup:
     node: NodeTemplate = NodeTemplate()
     suspended: frozenset[str] = frozenset()
     """Processes that somebody has suspended, such as Launch."""
-    is_protecting: bool = True
-    """New instances are protected from scale-in."""
     members: tuple[Instance, ...] = field(init=False, compare=False, repr=False)
     """The instances that count: starting or in service."""
 
@@ -213,22 +209,13 @@ class ActivityKind(StrEnum):
     OTHER = "Other"
 
 
-class ActivityStatus(StrEnum):
-    UNDER_WAY = "UnderWay"
-    SUCCESSFUL = "Successful"
-    FAILED = "Failed"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
     """What a group did or failed to do."""
 
     id: str
     kind: ActivityKind
-    status: ActivityStatus
     started_at: float
-    ended_at: float | None = None
-    """None while it is under way."""
     instance: InstanceId | None = None
     """None where there is none, as in most failed launches."""
     failure: LaunchFailure | None = None
@@ -241,15 +228,10 @@ class Life:
     """When an instance began and ended."""
 
     launched_at: float
-    state: str
-    """As EC2 names it: pending, running, shutting-down, terminated, stopping, stopped."""
+    is_over: bool
+    """It is being ended, or has ended."""
     ended_at: float | None = None
     """None while it lives, and where the cloud does not tell."""
-    end_reason: str = ""
-
-    @property
-    def is_over(self) -> bool:
-        return self.state in {"shutting-down", "terminated"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,26 +276,13 @@ class Reason(StrEnum):
     """It would break a rule, such as the group's bounds; it did nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """The numbers that a refusal is about."""
-
-    asked: int
-    minimum: int
-    maximum: int
-
-
 class CloudError(Exception):
     """The cloud did not do what was asked: what was attempted, on what, and what to do next."""
 
-    def __init__(
-        self, reason: Reason, message: str, *, bounds: Bounds | None = None, may_have_landed: bool = False
-    ) -> None:
+    def __init__(self, reason: Reason, message: str, *, may_have_landed: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
-        self.bounds = bounds
-        """Those of the group that refused a number; None for all else."""
         self.may_have_landed = may_have_landed
         """It was sent, and nobody can tell whether it was done."""
 

@@ -15,7 +15,6 @@ def check_bounds(group: port.NodeGroup, desired: int) -> None:
             port.Reason.REFUSED,
             f"setting the desired capacity of {group.name} to {desired} was not asked for: the group has from "
             f"{group.minimum} to {group.maximum} instances; the stack sets these bounds",
-            bounds=port.Bounds(asked=desired, minimum=group.minimum, maximum=group.maximum),
         )
 
 
@@ -26,7 +25,6 @@ def check_decrement(group: port.NodeGroup, instance: port.InstanceId) -> None:
             port.Reason.REFUSED,
             f"ending {instance} without a successor was not asked for: {group.name} has {group.desired} instances "
             f"and must have {group.minimum}; let it be replaced, or lower the minimum in the stack",
-            bounds=port.Bounds(asked=group.desired - 1, minimum=group.minimum, maximum=group.maximum),
         )
 
 
@@ -39,7 +37,7 @@ async def set_desired(
         await send()
     except port.CloudError as error:
         read = await _read_again(error, cloud, group.name)
-        return _outcome(error, read, asked=desired, is_done=read is not None and read.desired == desired)
+        return _outcome(error, read, is_done=read is not None and read.desired == desired)
     return port.Outcome(verdict=port.Verdict.LANDED, group=group.with_desired(desired))
 
 
@@ -58,9 +56,8 @@ async def terminate(
         await send()
     except port.CloudError as error:
         read = await _read_again(error, cloud, group.name)
-        asked = None if read is None or not decrement else read.desired - 1
         is_done = read is not None and all(one.id != instance for one in read.members)
-        return _outcome(error, read, asked=asked, is_done=is_done)
+        return _outcome(error, read, is_done=is_done)
     return port.Outcome(verdict=port.Verdict.LANDED, group=group.without(instance, decrement=decrement))
 
 
@@ -75,17 +72,8 @@ async def _read_again(error: port.CloudError, cloud: port.Cloud, name: port.Grou
     return next(iter(listing.groups), None)
 
 
-def _outcome(error: port.CloudError, read: port.NodeGroup | None, *, asked: int | None, is_done: bool) -> port.Outcome:
+def _outcome(error: port.CloudError, read: port.NodeGroup | None, *, is_done: bool) -> port.Outcome:
     if error.may_have_landed and is_done:
         return port.Outcome(verdict=port.Verdict.LANDED, group=read)
-    if error.reason is port.Reason.REFUSED and asked is not None and read is not None:
-        error = port.CloudError(error.reason, error.message, bounds=error.bounds or _bounds(read, asked))
     verdict = port.Verdict.UNANSWERED if error.may_have_landed else port.Verdict.NOT_DONE
     return port.Outcome(verdict=verdict, group=read, error=error)
-
-
-def _bounds(read: port.NodeGroup, asked: int) -> port.Bounds | None:
-    """Return the numbers if they are what the refusal was about."""
-    if read.minimum <= asked <= read.maximum:
-        return None
-    return port.Bounds(asked=asked, minimum=read.minimum, maximum=read.maximum)

@@ -47,7 +47,7 @@ class Shelf:
     async def terminate(self, group: cloud.NodeGroup, instance: cloud.InstanceId, *, decrement: bool) -> cloud.Outcome:
         assert group.name == NAME
         began = self.computers[instance].launched_at
-        self.computers[instance] = cloud.Life(launched_at=began, state="terminated", ended_at=self._now())
+        self.computers[instance] = cloud.Life(launched_at=began, is_over=True, ended_at=self._now())
         self._world.cluster.server.handle(port.Request(method="DELETE", path=kinds.NODES.path(instance)), "admin")
         self.desired -= decrement
         return self._landed()
@@ -83,7 +83,7 @@ class Shelf:
         )
 
     def _switch_on(self, name: cloud.InstanceId) -> None:
-        self.computers[name] = cloud.Life(launched_at=self._now(), state="running")
+        self.computers[name] = cloud.Life(launched_at=self._now(), is_over=False)
         offered = catalogue.bundled()[KIND].allocatable()
         room = {each: f"{amount}m" if each == "cpu" else str(amount) for each, amount in offered.items()}
         provider_id = cloud.Instance(id=name, zone=KEY.zone, lifecycle=cloud.Lifecycle.IN_SERVICE).provider_id

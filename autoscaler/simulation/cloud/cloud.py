@@ -20,8 +20,6 @@ from autoscaler.simulation.cloud.model import INITIAL_TEMPLATE, Group, Obstacle,
 CLUSTER: Final = "simulated"
 FORGOTTEN_SECONDS: Final = 3600.0
 """EC2 describes a terminated instance for about an hour."""
-USER_INITIATED: Final = "User initiated"
-SPOT_TERMINATION: Final = "Server.SpotInstanceTermination: Spot instance termination"
 ALL_PROTECTED: Final = (
     "Could not scale to desired capacity because all remaining instances are protected from scale-in."
 )
@@ -88,7 +86,7 @@ class SimulatedCloud:
         group = self.groups[name]
         group.desired = group.minimum = 0
         for instance in group.members:
-            self._end(instance, USER_INITIATED)
+            self._end(instance)
         self._stop_launching(group)
         del self.groups[name]
 
@@ -141,7 +139,6 @@ class SimulatedCloud:
                 port.Reason.REFUSED,
                 f"New SetDesiredCapacity value {desired} is outside of {group.minimum} to {group.maximum} of "
                 f"{group.name}: the stack sets these bounds",
-                bounds=port.Bounds(asked=desired, minimum=group.minimum, maximum=group.maximum),
             )
         group.desired = desired
         group.failed_attempts = 0
@@ -158,12 +155,11 @@ class SimulatedCloud:
             raise port.CloudError(
                 port.Reason.REFUSED,
                 f"ending {instance} would leave {group.name} with less than {group.minimum}: let it be replaced",
-                bounds=port.Bounds(asked=group.desired - 1, minimum=group.minimum, maximum=group.maximum),
             )
         if not member.counts:
             return
         group.desired -= 1 if decrement else 0
-        self._end(member, USER_INITIATED)
+        self._end(member)
         self._settle(group)
 
     def describe(self, instances: Iterable[port.InstanceId]) -> dict[port.InstanceId, port.Life]:
@@ -194,11 +190,9 @@ class SimulatedCloud:
             if instance.is_listed and (instance.lifecycle is port.Lifecycle.PENDING or not instance.is_protected)
         ][:surplus]
         for instance in victims:
-            self._end(instance, USER_INITIATED)
+            self._end(instance)
         if len(victims) < surplus:
-            self._record(
-                group, port.ActivityKind.TERMINATE, port.ActivityStatus.FAILED, message=ALL_PROTECTED, instance=None
-            )
+            self._record(group, port.ActivityKind.TERMINATE, message=ALL_PROTECTED)
 
     def _launch_later(self, group: Group, seconds: float) -> None:
         group.launching = self._later(seconds, lambda: self._launch(group))
@@ -224,14 +218,7 @@ class SimulatedCloud:
 
     def _fail(self, group: Group, obstacle: Obstacle) -> None:
         message = obstacle.message(group.spec.key)
-        self._record(
-            group,
-            port.ActivityKind.LAUNCH,
-            port.ActivityStatus.FAILED,
-            message=message,
-            failure=obstacle.failure,
-            instance=None,
-        )
+        self._record(group, port.ActivityKind.LAUNCH, message=message, failure=obstacle.failure)
         self.news.tell(port.GroupChanged(group=group.name))
         group.failed_attempts += 1
         retries = backoff.Backoff(first_seconds=self.pace.retry_seconds, longest_seconds=self.pace.retry_max_seconds)
@@ -249,7 +236,7 @@ class SimulatedCloud:
             is_listed=group.late_seconds is None,
         )
         group.instances[instance.id] = self.instances[instance.id] = instance
-        self._record(group, port.ActivityKind.LAUNCH, port.ActivityStatus.UNDER_WAY, message="", instance=instance.id)
+        self._record(group, port.ActivityKind.LAUNCH, instance=instance.id)
         seconds = self.pace.pending_seconds if group.late_seconds is None else group.late_seconds
         self._later(seconds, lambda: self._serve(group, instance))
 
@@ -257,7 +244,6 @@ class SimulatedCloud:
         if instance.lifecycle is not port.Lifecycle.PENDING:
             return
         instance.lifecycle, instance.is_listed = port.Lifecycle.IN_SERVICE, True
-        self._close(group, instance.id)
         self.news.tell(port.GroupChanged(group=group.name))
         for listener in self.on_in_service:
             listener(instance)
@@ -268,26 +254,21 @@ class SimulatedCloud:
         if not instance.counts:
             return
         instance.is_end_told = False
-        self._end(instance, SPOT_TERMINATION)
+        self._end(instance)
         if instance.group in self.groups:
             self._settle(self.groups[instance.group])
 
-    def _end(self, instance: SimulatedInstance, reason: str) -> None:
-        now = self.clock.now()
+    def _end(self, instance: SimulatedInstance) -> None:
         instance.lifecycle, instance.is_listed = port.Lifecycle.LEAVING, True
-        instance.ended_at, instance.end_reason = now, reason
+        instance.ended_at = self.clock.now()
         group = self.groups[instance.group]
-        self._close(group, instance.id)
-        self._record(
-            group, port.ActivityKind.TERMINATE, port.ActivityStatus.UNDER_WAY, message="", instance=instance.id
-        )
+        self._record(group, port.ActivityKind.TERMINATE, instance=instance.id)
         self.news.tell(port.InstancesChanged(instances=(instance.id,)))
         self._later(self.pace.terminate_seconds, lambda: self._gone(group, instance))
 
     def _gone(self, group: Group, instance: SimulatedInstance) -> None:
         instance.is_over = True
         group.instances.pop(instance.id, None)
-        self._close(group, instance.id)
         self.news.tell(port.InstancesChanged(instances=(instance.id,)))
         for listener in self.on_gone:
             listener(instance)
@@ -296,34 +277,21 @@ class SimulatedCloud:
         self,
         group: Group,
         kind: port.ActivityKind,
-        status: port.ActivityStatus,
         *,
-        message: str,
-        instance: port.InstanceId | None,
+        message: str = "",
+        instance: port.InstanceId | None = None,
         failure: port.LaunchFailure | None = None,
     ) -> None:
-        now = self.clock.now()
         group.activities.append(
             port.Activity(
                 id=f"activity-{next(self._activity_numbers)}",
                 kind=kind,
-                status=status,
-                started_at=now,
-                ended_at=None if status is port.ActivityStatus.UNDER_WAY else now,
+                started_at=self.clock.now(),
                 instance=instance,
                 failure=failure,
                 message=message,
             )
         )
-
-    def _close(self, group: Group, instance: port.InstanceId) -> None:
-        """End the activities of an instance that are under way."""
-        group.activities[:] = [
-            replace(one, status=port.ActivityStatus.SUCCESSFUL, ended_at=self.clock.now())
-            if one.instance == instance and one.status is port.ActivityStatus.UNDER_WAY
-            else one
-            for one in group.activities
-        ]
 
     def _later(self, seconds: float, act: Callable[[], None]) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(seconds, act)

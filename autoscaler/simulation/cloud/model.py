@@ -85,7 +85,6 @@ class SimulatedInstance:
     """False while the launch was accepted and no list tells of it yet."""
     is_over: bool = False
     ended_at: float | None = None
-    end_reason: str = ""
     is_end_told: bool = True
     """EC2 tells the moment of an end that somebody asked for, and none of its own."""
 
@@ -107,19 +106,12 @@ class SimulatedInstance:
             id=self.id,
             zone=self.key.zone,
             lifecycle=self.lifecycle,
-            is_protected=self.is_protected,
             template=self.template,
         )
 
     def as_life(self) -> port.Life:
-        ending = "terminated" if self.is_over else "shutting-down"
-        living = "pending" if self.lifecycle is port.Lifecycle.PENDING else "running"
-        return port.Life(
-            launched_at=self.launched_at,
-            state=living if self.ended_at is None else ending,
-            ended_at=self.ended_at if self.is_end_told else None,
-            end_reason=self.end_reason,
-        )
+        ended_at = self.ended_at if self.is_end_told else None
+        return port.Life(launched_at=self.launched_at, is_over=self.ended_at is not None, ended_at=ended_at)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -163,5 +155,4 @@ class Group:
             template=self.template,
             node=node_templates.of_spec(self.spec),
             suspended=frozenset(self.suspended),
-            is_protecting=self.is_protecting,
         )

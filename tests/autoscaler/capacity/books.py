@@ -102,11 +102,7 @@ class LaunchedInstance:
 
     def life(self, now: float) -> cloud.Life:
         over = self.ended_at is not None and self.ended_at <= now
-        return cloud.Life(
-            launched_at=self.launched_at,
-            state="terminated" if over else "running",
-            ended_at=self.ended_at if over else None,
-        )
+        return cloud.Life(launched_at=self.launched_at, is_over=over, ended_at=self.ended_at if over else None)
 
 
 @dataclass(kw_only=True)

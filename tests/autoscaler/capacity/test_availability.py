@@ -11,7 +11,6 @@ def failed(failure: cloud.LaunchFailure = cloud.LaunchFailure.INSUFFICIENT_CAPAC
     return cloud.Activity(
         id="1",
         kind=cloud.ActivityKind.LAUNCH,
-        status=cloud.ActivityStatus.FAILED,
         started_at=seen.NOW,
         failure=failure,
         message="no room",

@@ -27,7 +27,6 @@ async def test_a_group_tells_what_its_tags_say(world: World) -> None:
     ]
     assert group.node.resources == {"ephemeral-storage": 20 * 1024**3, keys.GPU_RESOURCE: 1}
     assert group.template is not None
-    assert group.is_protecting
 
 
 @pytest.mark.accept("G6")

@@ -143,7 +143,6 @@ def test_a_spot_instance_goes_two_minutes_after_the_notice_and_is_replaced() -> 
         assert successor is not instance
         life = (await cloud.client().lives([instance.id]))[instance.id]
         assert (life.is_over, life.ended_at) == (True, None), "EC2 does not tell when it took an instance"
-        assert "Spot" in life.end_reason
 
     run(test)
 
