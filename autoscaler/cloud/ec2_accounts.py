@@ -56,7 +56,7 @@ class Account:
     """By which the role's sessions are known in AWS's own logs."""
 
 
-def of_spec(spec: accounts.ProviderAccountSpec, secret: SecretData | None, *, cluster: str) -> Account:
+def of_spec(spec: accounts.ProviderAccountSpec, secret: SecretData, *, cluster: str) -> Account:
     """Return the account that a ProviderAccount describes; raise CloudError if its Secret is of no use."""
     return Account(
         region=spec.region,
@@ -66,20 +66,14 @@ def of_spec(spec: accounts.ProviderAccountSpec, secret: SecretData | None, *, cl
     )
 
 
-def _keys(ref: accounts.SecretRef, secret: SecretData | None) -> AccessKeys:
+def _keys(ref: accounts.SecretRef, secret: SecretData) -> AccessKeys:
     return AccessKeys(
         access_key_id=_text(ref, secret, ACCESS_KEY_ID), secret_access_key=_text(ref, secret, SECRET_ACCESS_KEY)
     )
 
 
-def _text(ref: accounts.SecretRef, secret: SecretData | None, key: str) -> str:
+def _text(ref: accounts.SecretRef, secret: SecretData, key: str) -> str:
     where = f"Secret {ref.namespace}/{ref.name}"
-    if secret is None:
-        raise port.CloudError(
-            port.Reason.DENIED,
-            f"{where} is not there or may not be read: create it, and name its namespace in "
-            "autoscaler.secretNamespaces of the stack",
-        )
     try:
         text = secret.get(key, b"").decode("ascii").strip()
     except UnicodeDecodeError as error:

@@ -13,7 +13,7 @@ _FORBIDDEN: Final = 403
 async def open_cloud(api: port.Api, cluster: str, name: str, spec: ProviderAccountSpec) -> cloud.Cloud:
     """Return the cloud of an account; raise CloudError if its credentials cannot be read or are of no use."""
     secret = await _read(api, name, spec.credentials.secret_ref) if spec.credentials is not None else None
-    return providers.open_cloud(providers.Order(spec=spec, cluster=cluster, secret=secret))
+    return providers.open_cloud(spec, cluster=cluster, secret=secret)
 
 
 async def _read(api: port.Api, name: str, ref: SecretRef) -> dict[str, bytes]:

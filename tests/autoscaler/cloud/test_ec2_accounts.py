@@ -19,12 +19,12 @@ def with_secret() -> accounts.ProviderAccountSpec:
 
 
 def test_without_role_or_secret_the_runtime_is_itself() -> None:
-    account = ec2_accounts.of_spec(spec(), None, cluster="bench")
+    account = ec2_accounts.of_spec(spec(), {}, cluster="bench")
     assert account == ec2_accounts.Account(region="eu-west-1", session_name="sluice-bench")
 
 
 def test_a_role_is_assumed_under_a_name_that_tells_the_cluster() -> None:
-    account = ec2_accounts.of_spec(spec(roleArn=ROLE), None, cluster="b" * 100)
+    account = ec2_accounts.of_spec(spec(roleArn=ROLE), {}, cluster="b" * 100)
     assert account.role_arn == ROLE
     assert account.session_name == "sluice-" + "b" * 57
 
@@ -44,14 +44,13 @@ def test_a_secret_that_an_account_does_not_name_is_not_used() -> None:
 @pytest.mark.parametrize(
     "secret",
     [
-        None,
         {},
         {"accessKeyId": KEY_ID.encode()},
         {"accessKeyId": b" ", "secretAccessKey": KEY.encode()},
         {"accessKeyId": KEY_ID.encode(), "secretAccessKey": f"{KEY}\u00e9".encode()},
     ],
 )
-def test_a_secret_of_no_use_is_an_error_that_names_it_and_shows_nothing(secret: dict[str, bytes] | None) -> None:
+def test_a_secret_of_no_use_is_an_error_that_names_it_and_shows_nothing(secret: dict[str, bytes]) -> None:
     with pytest.raises(port.CloudError, match="pools/aws") as caught:
         ec2_accounts.of_spec(with_secret(), secret, cluster="bench")
     assert caught.value.reason is port.Reason.DENIED

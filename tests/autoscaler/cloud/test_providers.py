@@ -22,15 +22,15 @@ GROUP = port.NodeGroup(
 )
 
 
-def order(provider: accounts.Provider) -> providers.Order:
-    return providers.Order(spec=accounts.ProviderAccountSpec.model_validate(SPECS[provider]), cluster="bench")
+def opened(provider: accounts.Provider) -> port.Cloud:
+    return providers.open_cloud(accounts.ProviderAccountSpec.model_validate(SPECS[provider]), cluster="bench")
 
 
 @pytest.mark.accept("P2")
 @pytest.mark.parametrize("provider", accounts.Provider)
 def test_every_provider_has_the_ports_methods(provider: accounts.Provider) -> None:
     async def act() -> None:
-        cloud = providers.open_cloud(order(provider))
+        cloud = opened(provider)
         for name, method in inspect.getmembers(port.Cloud, inspect.isfunction):
             if not name.startswith("_"):
                 made = getattr(type(cloud), name)
@@ -42,8 +42,8 @@ def test_every_provider_has_the_ports_methods(provider: accounts.Provider) -> No
 
 def test_providers_are_what_they_are_called() -> None:
     async def act() -> None:
-        assert isinstance(providers.open_cloud(order(accounts.Provider.AWS)), ec2_autoscaling.Ec2AutoScaling)
-        assert isinstance(providers.open_cloud(order(accounts.Provider.STATIC)), static.Static)
+        assert isinstance(opened(accounts.Provider.AWS), ec2_autoscaling.Ec2AutoScaling)
+        assert isinstance(opened(accounts.Provider.STATIC), static.Static)
 
     asyncio.run(act())
 
@@ -53,7 +53,7 @@ def test_an_account_whose_secret_is_missing_is_an_error() -> None:
         {"provider": "aws", "region": "eu-west-1", "credentials": {"secretRef": {"namespace": "a", "name": "b"}}}
     )
     with pytest.raises(port.CloudError, match="a/b"):
-        providers.open_cloud(providers.Order(spec=spec, cluster="bench"))
+        providers.open_cloud(spec, cluster="bench")
 
 
 def test_fixed_nodes_are_neither_listed_nor_started_nor_ended() -> None:
