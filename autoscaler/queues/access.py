@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from autoscaler.api import queue_access
+from autoscaler.api.queue_access import WILDCARD, QueueGrant
 from autoscaler.queues import port
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 CLUSTER_DOMAIN: Final = "cluster.local"
 CONFIG_KEY: Final = "autoscaler.queueAccess"
@@ -27,55 +26,16 @@ _SHORT_PARTS: Final = 2
 """`<service>.<namespace>`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
-    """What pools of a namespace may ask besides."""
-
-    hosts: frozenset[str] = frozenset()
-    """Full names, or `*.` and a domain."""
-    networks: tuple[Network, ...] = ()
-    namespaces: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, given: queue_access.QueueGrant) -> "Grant":
-        """Take it from the settings."""
-        return cls(
-            hosts=frozenset(given.hosts),
-            networks=tuple(ipaddress.ip_network(text) for text in given.cidrs),
-            namespaces=frozenset(given.namespaces),
-        )
-
-    def allows_host(self, host: str) -> bool:
-        """Tell whether a host is granted, by itself or by a domain it is under."""
-        parents = host.split(".")[1:]
-        domains = {f"{queue_access.WILDCARD}{'.'.join(parents[step:])}" for step in range(len(parents))}
-        return host in self.hosts or not domains.isdisjoint(self.hosts)
-
-    def allows_address(self, address: Address) -> bool:
-        """Tell whether an address is in a block that is granted."""
-        return any(address in network for network in self.networks)
-
-
-NOTHING: Final = Grant()
+NOTHING: Final = QueueGrant()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """Who may ask what besides."""
 
-    grants: Mapping[str, Grant] = field(default_factory=dict)
+    grants: Mapping[str, QueueGrant] = field(default_factory=dict)
     """By the pools' namespace."""
     cluster_domain: str = CLUSTER_DOMAIN
-
-    @classmethod
-    def of(cls, given: queue_access.QueueAccess, *, cluster_domain: str = CLUSTER_DOMAIN) -> "Access":
-        """Take it from the settings."""
-        grants = {namespace: Grant.of(grant) for namespace, grant in given.root.items()}
-        return cls(grants=grants, cluster_domain=cluster_domain)
-
-    def grant(self, namespace: str) -> Grant:
-        """Return what a namespace is granted."""
-        return self.grants.get(namespace, NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +49,7 @@ class Target:
     """What to look up."""
     is_service: bool
     """Whether the name alone says that it may be asked, whatever cluster address it has."""
-    grant: Grant
+    grant: QueueGrant
 
     @property
     def is_literal(self) -> bool:
@@ -103,7 +63,7 @@ class Target:
 
 def judge(host: str, namespace: str, access: Access) -> Target:
     """Return whom a pool means by a host; raise QueueError for a Service of a namespace that it may not ask."""
-    grant = access.grant(namespace)
+    grant = access.grants.get(namespace, NOTHING)
     plain = host.rstrip(".").lower()
     parts = _service_parts(host.lower(), {namespace, *grant.namespaces}, access.cluster_domain)
     if parts is None:
@@ -120,7 +80,7 @@ def check(target: Target, address: Address) -> None:
     """Refuse an address that is not public, unless the target's name or its namespace's grant allows it."""
     if is_public(address) or target.is_service:
         return
-    if target.grant.allows_address(address) or target.grant.allows_host(target.host):
+    if _allows_address(target.grant, address) or _allows_host(target.grant, target.host):
         return
     if target.is_literal:
         block = f"{address}/{address.max_prefixlen}"
@@ -151,6 +111,18 @@ def not_allowed(what: str, namespace: str, grant: str) -> port.QueueError:
         f"the queue was not asked: {what}, and worker pools of namespace {namespace} may ask public hosts and "
         f"Services of their own namespace. The stack's config can allow it: {CONFIG_KEY}: {{{namespace}: {{{grant}}}}}",
     )
+
+
+def _allows_host(grant: QueueGrant, host: str) -> bool:
+    """Tell whether a host is granted, by itself or by a domain it is under."""
+    parents = host.split(".")[1:]
+    domains = {f"{WILDCARD}{'.'.join(parents[step:])}" for step in range(len(parents))}
+    return host in grant.hosts or not domains.isdisjoint(grant.hosts)
+
+
+def _allows_address(grant: QueueGrant, address: Address) -> bool:
+    """Tell whether an address is in a block that is granted."""
+    return any(address in ipaddress.ip_network(block) for block in grant.cidrs)
 
 
 def _service_parts(host: str, known: set[str], domain: str) -> list[str] | None:

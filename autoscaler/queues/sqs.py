@@ -10,6 +10,7 @@ most queues are not in SQS, and whoever starts should not wait for it.
 """
 
 import asyncio
+import dataclasses
 import re
 import ssl
 from concurrent.futures import ThreadPoolExecutor
@@ -64,14 +65,6 @@ class Account:
     keys: Keys | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
-    """The endpoint that the runtime was given instead of AWS's own, and its region."""
-
-    endpoint: str
-    region: str
-
-
 class Reader(Protocol):
     """Asks SQS."""
 
@@ -88,7 +81,7 @@ class SqsQueue:
     """One queue."""
 
     def __init__(
-        self, reader: Reader, url: yarl.URL, *, secret: port.SecretData | None, override: Override | None = None
+        self, reader: Reader, url: yarl.URL, *, secret: port.SecretData | None, override: Account | None = None
     ) -> None:
         self._reader = reader
         self._url = url
@@ -101,11 +94,11 @@ class SqsQueue:
         return counts.from_text(text, where=f"{_COUNT} of {endpoints.shown(self._url)}")
 
 
-def account_of(url: yarl.URL, *, keys: Keys | None, override: Override | None = None) -> Account:
-    """Return whom a queue's URL speaks of; raise QueueError if that is not Amazon SQS."""
+def account_of(url: yarl.URL, *, keys: Keys | None, override: Account | None = None) -> Account:
+    """Return whom a queue's URL speaks of; raise QueueError if that is neither SQS nor what is used instead of it."""
     origin = str(url.origin())
     if override is not None and str(yarl.URL(override.endpoint).origin()) == origin:
-        return Account(endpoint=override.endpoint, region=override.region, keys=keys)
+        return dataclasses.replace(override, keys=keys)
     for pattern in _HOSTS:
         if (found := pattern.fullmatch(url.host or "")) and url.scheme == "https" and url.is_default_port():
             return Account(endpoint=origin, region=found[1], keys=keys)

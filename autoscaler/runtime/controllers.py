@@ -63,9 +63,9 @@ def _open_queues(chosen: settings.Settings, api_server: str) -> sources.Sources:
     policy = endpoints.Policy(
         api_servers=tuple(endpoints.Server.of(url) for url in (api_server, *chosen.api_servers)),
         allow_loopback=chosen.allow_loopback_queues,
-        queue_access=access.Access.of(chosen.queue_access, cluster_domain=lookups.cluster_domain()),
+        queue_access=access.Access(grants=chosen.queue_access.root, cluster_domain=lookups.cluster_domain()),
     )
     override = None
     if chosen.aws_endpoint is not None and chosen.aws_region is not None:
-        override = sqs.Override(endpoint=chosen.aws_endpoint, region=chosen.aws_region)
+        override = sqs.Account(endpoint=chosen.aws_endpoint, region=chosen.aws_region)
     return sources.Sources.open(policy, aws=override)

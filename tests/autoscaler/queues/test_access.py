@@ -28,7 +28,7 @@ PUBLIC = ["52.1.2.3", "100.63.255.255", "100.128.0.1", "172.32.0.1", "11.0.0.1",
 
 def of(**grants: dict[str, list[str]]) -> access.Access:
     """Grants as the settings carry them, by namespace."""
-    return access.Access.of(queue_access.QueueAccess.model_validate(grants))
+    return access.Access(grants=queue_access.QueueAccess.model_validate(grants).root)
 
 
 def may_ask(host: str, address: str, given: access.Access | None = None, *, namespace: str = "a") -> bool:

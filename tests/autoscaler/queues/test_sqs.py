@@ -15,7 +15,7 @@ from autoscaler.simulation import virtual_time
 from tests.autoscaler.queues import contract
 
 COUNT = b"ApproximateNumberOfMessages"
-MOTO = sqs.Override(endpoint="http://127.0.0.1:5000", region="eu-west-1")
+MOTO = sqs.Account(endpoint="http://127.0.0.1:5000", region="eu-west-1")
 
 
 @pytest.mark.parametrize(

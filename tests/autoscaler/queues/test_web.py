@@ -77,7 +77,7 @@ async def ask(
 
 
 def granting(**grants: dict[str, list[str]]) -> endpoints.Policy:
-    return endpoints.Policy(queue_access=access.Access.of(queue_access.QueueAccess.model_validate(grants)))
+    return endpoints.Policy(queue_access=access.Access(grants=queue_access.QueueAccess.model_validate(grants).root))
 
 
 @pytest.mark.accept("W22")

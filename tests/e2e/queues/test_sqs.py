@@ -29,7 +29,7 @@ def world(plane: Plane, amazon: "SQSClient") -> contract.Opener:
     @contextlib.asynccontextmanager
     async def opened() -> AsyncIterator[contract.World]:
         url = amazon.create_queue(QueueName=f"jobs-{secrets.token_hex(4)}")["QueueUrl"]
-        override = sqs.Override(endpoint=plane.aws_endpoint, region=plane.region)
+        override = sqs.Account(endpoint=plane.aws_endpoint, region=plane.region)
         async with contextlib.aclosing(sources.Sources.open(contract.DEVELOPMENT, aws=override)) as shared:
 
             async def hold(value: int) -> None:
@@ -75,7 +75,7 @@ def test_failures_are_errors(world: contract.Opener) -> None:
 def test_a_rude_server_costs_an_error(handler: servers.Handler, want: port.Reason) -> None:
     async def act() -> None:
         async with servers.running({"/": handler}) as server:
-            override = sqs.Override(endpoint=server.url(""), region="eu-west-1")
+            override = sqs.Account(endpoint=server.url(""), region="eu-west-1")
             async with contextlib.aclosing(sources.Sources.open(contract.DEVELOPMENT, aws=override)) as shared:
                 source = contract.source("sqs", server.url("/123456789012/jobs"))
                 queue = shared.queue(source, namespace="jobs", secret=contract.SECRET)
@@ -89,7 +89,7 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
     async def act() -> None:
         async with servers.running() as server:
             endpoint = server.url("")
-        override = sqs.Override(endpoint=endpoint, region="eu-west-1")
+        override = sqs.Account(endpoint=endpoint, region="eu-west-1")
         async with contextlib.aclosing(sources.Sources.open(contract.DEVELOPMENT, aws=override)) as shared:
             source = contract.source("sqs", f"{endpoint}/123456789012/jobs")
             queue = shared.queue(source, namespace="jobs", secret=contract.SECRET)
@@ -102,7 +102,7 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 def test_two_hundred_credentials_are_all_answered(plane: Plane, amazon: "SQSClient") -> None:
     url = amazon.create_queue(QueueName=f"jobs-{secrets.token_hex(4)}")["QueueUrl"]
     amazon.send_message(QueueUrl=url, MessageBody="one")
-    override = sqs.Override(endpoint=plane.aws_endpoint, region=plane.region)
+    override = sqs.Account(endpoint=plane.aws_endpoint, region=plane.region)
 
     async def act() -> None:
         patient = wire.Limits(timeout_seconds=30)  # moto answers one at a time
