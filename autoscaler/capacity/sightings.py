@@ -85,7 +85,7 @@ async def ask_lives(seen: Seen, reading: view.Reading, questions: Questions, now
         if seen.listed_before is not None:
             seen.appeared |= dict.fromkeys(unknown, now)
         seen.lives |= told
-        seen.lives |= {one: dataclasses.replace(seen.lives[one], state="terminated") for one in gone - told.keys()}
+        seen.lives |= {one: dataclasses.replace(seen.lives[one], is_over=True) for one in gone - told.keys()}
     _forget(seen, there.keys(), questions, now)
     return bool(open_questions)
 
