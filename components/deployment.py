@@ -170,8 +170,8 @@ def environment(around: Surroundings) -> list[Manifest]:
         {"name": "SLUICE_OBSERVE", "value": _word(autoscaler.observe)},
         {"name": "SLUICE_DEFAULT_CLASS", "value": _word(autoscaler.default_class)},
         {"name": "SLUICE_SCOPE", "value": str(autoscaler.scope)},
-        {"name": "SLUICE_FEATURE_GATES", "value": autoscaler.feature_gates.to_text()},
-        {"name": "SLUICE_PODS_READY_TIMEOUT_MINUTES", "value": str(autoscaler.pods_ready_timeout_minutes)},
+        {"name": "SLUICE_SCALING", "value": scaling(autoscaler, around.prices).to_json()},
+        {"name": "SLUICE_QUEUED_JOBS", "value": queued_jobs(autoscaler).to_json()},
         {"name": "SLUICE_SLEEPER_IMAGE", "value": autoscaler.sleeper_image},
         {"name": "SLUICE_CLUSTER", "value": around.place.cluster},
         {"name": "AWS_REGION", "value": around.place.region},
@@ -184,7 +184,6 @@ def environment(around: Surroundings) -> list[Manifest]:
         ours.append({"name": "SLUICE_API_SERVERS", "value": around.api_servers})
     if autoscaler.queue_access:
         ours.append({"name": "SLUICE_QUEUE_ACCESS", "value": QueueAccess(autoscaler.queue_access).to_json()})
-    ours += [{"name": name, "value": value} for name, value in _scaling(scaling(autoscaler, around.prices))]
     given = [specs.declared(one) for one in autoscaler.container.env]
     return _merged("name", given, ours)
 
@@ -206,19 +205,6 @@ def queued_jobs(autoscaler: Autoscaler) -> QueuedJobs:
     return QueuedJobs(
         feature_gates=autoscaler.feature_gates, pods_ready_timeout_minutes=autoscaler.pods_ready_timeout_minutes
     )
-
-
-def _scaling(wanted: Scaling) -> Iterable[tuple[str, str]]:
-    """Return the variables that say so, but for what is not limited or not known."""
-    yield "SLUICE_EXPANDERS", ",".join(wanted.expanders)
-    if wanted.prices.hourly:
-        yield "SLUICE_PRICES", wanted.prices.to_json()
-    ceilings = {
-        "SLUICE_MAX_NODES": wanted.nodes,
-        "SLUICE_MAX_CORES": wanted.cores,
-        "SLUICE_MAX_LAUNCHES_PER_MINUTE": wanted.launches_per_minute,
-    }
-    yield from ((name, str(value)) for name, value in ceilings.items() if value is not None)
 
 
 def _pod(around: Surroundings) -> Manifest:

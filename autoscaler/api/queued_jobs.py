@@ -7,14 +7,20 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from autoscaler.api.features import FeatureGates
 from autoscaler.api.resources.base import Model
 
 PODS_READY_TIMEOUT_MINUTES: Final = 30
 """The timeout where nobody says otherwise."""
-PODS_READY_TIMEOUT_MAX: Final = 7 * 24 * 60
 
-Minutes = Annotated[int, Field(ge=1, le=PODS_READY_TIMEOUT_MAX)]
+Minutes = Annotated[int, Field(ge=1, le=7 * 24 * 60)]
+
+
+class FeatureGates(Model):
+    """What can be switched off while it is new."""
+
+    elastic_jobs: bool = True
+    """Whether a queued job may grow without being suspended: what it grows by waits for quota by itself. false: a job
+    that grows is suspended and queued again as a whole."""
 
 
 class QueuedJobs(Model):

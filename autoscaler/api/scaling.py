@@ -48,10 +48,6 @@ class PriceList(Model):
     hourly: dict[InstanceTypeName, dict[CapacityType, Price]] = Field(default_factory=dict)
     """By instance type and kind of capacity."""
 
-    def to_json(self) -> str:
-        """Write it as the runtime reads it."""
-        return self.model_dump_json(by_alias=True, exclude_defaults=True)
-
 
 class Scaling(Model):
     """How nodes are scaled."""

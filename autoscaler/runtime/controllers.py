@@ -8,7 +8,6 @@ import structlog
 from autoscaler import control
 from autoscaler.api import controllers
 from autoscaler.api.resources.accounts import ProviderAccountSpec
-from autoscaler.api.scaling import Scaling
 from autoscaler.cloud import interruption_queue
 from autoscaler.cloud import port as cloud
 from autoscaler.options import Options
@@ -40,15 +39,9 @@ def _options(chosen: settings.Settings) -> Options:
         open_cloud=partial(_open_cloud, chosen.cluster or ""),
         open_interruptions=partial(interruption_queue.open_queue, queue) if queue is not None else None,
         scope=chosen.scope,
-        scaling=Scaling(
-            nodes=chosen.max_nodes,
-            cores=chosen.max_cores,
-            launches_per_minute=chosen.max_launches_per_minute,
-            expanders=chosen.expanders,
-            prices=chosen.prices,
-        ),
-        elastic_jobs=chosen.feature_gates.elastic_jobs,
-        pods_ready_timeout_seconds=chosen.pods_ready_timeout_minutes * 60.0,
+        scaling=chosen.scaling,
+        elastic_jobs=chosen.queued_jobs.feature_gates.elastic_jobs,
+        pods_ready_timeout_seconds=chosen.queued_jobs.pods_ready_timeout_seconds,
         sleeper_image=chosen.sleeper_image,
     )
 

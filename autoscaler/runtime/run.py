@@ -67,7 +67,7 @@ async def _run(chosen: settings.Settings, registrations: Mapping[str, process.Re
             api_server=api.server,
         )
         running = process.Process(around, registrations)
-        async with http.serve(running, chosen.listen_host, chosen.listen_port):
+        async with http.serve(running, *chosen.listen):
             await _until_stopped(running)
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from autoscaler.api import keys, queued_jobs, sleepers
-from autoscaler.api.features import FeatureGates
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.queue_access import Grants
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Toleration
@@ -215,7 +214,7 @@ class Autoscaler(Section):
     """How to choose among groups that fit: each keeps the best and leaves ties to the next. least-waste: what fills
     its instances best. price: what costs least for what is used, by stacks/prices/<region>.yaml. balanced: the zone
     with the fewest instances of the pool. With nodeScaler native only."""
-    feature_gates: FeatureGates = FeatureGates()
+    feature_gates: queued_jobs.FeatureGates = queued_jobs.FeatureGates()
     """What can be switched off while it is new."""
     pods_ready_timeout_minutes: queued_jobs.Minutes = queued_jobs.PODS_READY_TIMEOUT_MINUTES
     """A queued job whose pods were not all ready this long after its admission gives its quota back and waits for

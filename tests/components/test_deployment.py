@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler.api import controllers, sleepers, version
 from autoscaler.api.queue_access import QueueAccess
+from autoscaler.api.queued_jobs import QueuedJobs
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.scaling import Expander, PriceList
 from autoscaler.kube import credentials
@@ -82,23 +83,23 @@ def test_what_pools_may_ask_besides_reaches_the_process() -> None:
 def test_what_is_not_given_is_not_told() -> None:
     around = deployment.Surroundings(config=accesses.config(), place=places.place(), image="i")
     names = {variable["name"] for variable in deployment.environment(around)}
-    assert not names & {"SLUICE_INTERRUPTION_QUEUE", "SLUICE_CLASS_NAME", "SLUICE_API_SERVERS", "SLUICE_PRICES"}
+    assert not names & {"SLUICE_INTERRUPTION_QUEUE", "SLUICE_CLASS_NAME", "SLUICE_API_SERVERS"}
     assert "SLUICE_QUEUE_ACCESS" not in names
     got = started()
     assert (got.identity, got.class_name, got.default_class, got.scope) == ("sluice", None, True, "namespace")
 
 
 def test_ceilings_reach_the_process() -> None:
-    got = started(ceilings={"nodes": 50, "cores": 400, "launchesPerMinute": 20})
-    assert (got.max_nodes, got.max_cores, got.max_launches_per_minute) == (50, 400, 20)
-    assert started().max_nodes is None
+    got = started(ceilings={"nodes": 50, "cores": 400, "launchesPerMinute": 20}).scaling
+    assert (got.nodes, got.cores, got.launches_per_minute) == (50, 400, 20)
+    assert started().scaling.nodes is None
 
 
 @pytest.mark.accept("E12", part="the gate of the stack's file reaches the process")
 def test_how_queued_jobs_are_handled_reaches_the_process() -> None:
-    given = started(featureGates={"elasticJobs": False}, podsReadyTimeoutMinutes=45)
+    given = started(featureGates={"elasticJobs": False}, podsReadyTimeoutMinutes=45).queued_jobs
     assert (given.feature_gates.elastic_jobs, given.pods_ready_timeout_minutes) == (False, 45)
-    assert (started().feature_gates.elastic_jobs, started().pods_ready_timeout_minutes) == (True, 30)
+    assert started().queued_jobs == QueuedJobs(pods_ready_timeout_minutes=30)
 
 
 @pytest.mark.accept("M4", part="the image of sleepers")
@@ -108,9 +109,9 @@ def test_the_image_of_sleepers_reaches_the_process() -> None:
 
 
 def test_prices_and_the_choice_by_them_reach_the_process() -> None:
-    assert started().prices == PRICES
-    assert started().expanders == (Expander.LEAST_WASTE, Expander.BALANCED)
-    assert started(expanders=["price", "balanced"]).expanders == (Expander.PRICE, Expander.BALANCED)
+    assert started().scaling.prices == PRICES
+    assert started().scaling.expanders == (Expander.LEAST_WASTE, Expander.BALANCED)
+    assert started(expanders=["price", "balanced"]).scaling.expanders == (Expander.PRICE, Expander.BALANCED)
 
 
 @pytest.mark.parametrize(

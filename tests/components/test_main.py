@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.api.features import FeatureGates
 from autoscaler.api.node_groups import NodeGroups
-from autoscaler.api.queued_jobs import QueuedJobs
+from autoscaler.api.queued_jobs import FeatureGates, QueuedJobs
 from autoscaler.api.scaling import Expander, Scaling
 from components import __main__ as command
 from tests.components import configs

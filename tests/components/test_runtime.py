@@ -126,14 +126,14 @@ CHART: list[tuple[str, dict[str, Any], Callable[[monitor.World], Any], Any]] = [
     (
         "featureGates.elasticJobs",
         {"featureGates": {"elasticJobs": False}},
-        lambda w: variables(w)["SLUICE_FEATURE_GATES"],
-        "elasticJobs=false",
+        lambda w: variables(w)["SLUICE_QUEUED_JOBS"],
+        '{"featureGates":{"elasticJobs":false}}',
     ),
     (
         "podsReadyTimeoutMinutes",
         {"podsReadyTimeoutMinutes": 45},
-        lambda w: variables(w)["SLUICE_PODS_READY_TIMEOUT_MINUTES"],
-        "45",
+        lambda w: variables(w)["SLUICE_QUEUED_JOBS"],
+        '{"podsReadyTimeoutMinutes":45}',
     ),
     (
         "nodeScaler",

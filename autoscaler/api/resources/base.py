@@ -64,6 +64,10 @@ class Model(BaseModel):
         extra="ignore",
     )
 
+    def to_json(self) -> str:
+        """Write it as a stack tells it to the runtime, without what is the default."""
+        return self.model_dump_json(by_alias=True, exclude_defaults=True)
+
 
 class Named(Model):
     """A reference by name."""

@@ -68,7 +68,12 @@ def test_every_controller_that_can_be_asked_for_is_there() -> None:
     [
         ([], (True, 1800.0, sleepers.IMAGE)),
         (
-            ["--feature-gates", "elasticJobs=false", "--pods-ready-timeout-minutes", "45", "--sleeper-image", "mine:1"],
+            [
+                "--queued-jobs",
+                '{"featureGates": {"elasticJobs": false}, "podsReadyTimeoutMinutes": 45}',
+                "--sleeper-image",
+                "mine:1",
+            ],
             (False, 2700.0, "mine:1"),
         ),
     ],
@@ -82,7 +87,7 @@ def test_how_jobs_and_sleepers_are_handled_reaches_controllers(
     monkeypatch.setitem(sys.modules, "autoscaler.toy", room)
     toy = registered.Controller(name="toy", kube=())
     monkeypatch.setattr(registered, "CONTROLLERS", {"toy": toy})
-    given = dataclasses.replace(chosen(*flags), controllers=("toy",))
+    given = chosen(*flags).model_copy(update={"controllers": ("toy",)})
     controllers.registrations(given)["toy"].build(cast("Any", None))
     (options,) = built
     assert (options.elastic_jobs, options.pods_ready_timeout_seconds, options.sleeper_image) == want

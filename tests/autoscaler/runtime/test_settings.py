@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.api import permissions, scaling, sleepers
-from autoscaler.api.features import FeatureGates
+from autoscaler.api import permissions, sleepers
+from autoscaler.api.queued_jobs import FeatureGates, QueuedJobs
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.scaling import Expander, PriceList, Scaling
 from autoscaler.kube import credentials
 from autoscaler.runtime import settings
 
@@ -34,14 +35,14 @@ def complaint(*arguments: str, **environment: str) -> str:
 def test_sensible_defaults() -> None:
     got = read()
     assert got.controllers == KNOWN
-    assert (got.listen_host, got.listen_port, got.log_level, got.observe) == ("0.0.0.0", 8080, "info", False)  # noqa: S104
+    assert (got.listen, got.log_level, got.observe) == (("0.0.0.0", 8080), "info", False)  # noqa: S104
     assert got.origin == credentials.KubeConfig(path=Path("config"))
     assert (got.identity, got.pod_name) == (socket.gethostname(), socket.gethostname())
     assert (got.class_name, got.default_class, got.scope) == (None, True, permissions.WorkerScope.NAMESPACE)
     assert (got.cluster, got.interruption_queue) == (None, None)
     assert (got.api_servers, got.allow_loopback_queues) == ((), False)
     assert (got.aws_endpoint, got.aws_region) == (None, None)
-    assert (got.feature_gates, got.pods_ready_timeout_minutes) == (FeatureGates(elastic_jobs=True), 30)
+    assert got.scaling == Scaling()
 
 
 def test_a_flag_wins_over_its_variable() -> None:
@@ -97,7 +98,7 @@ def test_a_controller_of_another_version_can_be_left_out_but_not_chosen() -> Non
 
 @pytest.mark.parametrize("asked", ["-machines", "*,-pumps", "*,pumps", "machines,-machines", ",", "*,--machines"])
 def test_a_choice_of_controllers_that_makes_no_sense_is_refused(asked: str) -> None:
-    assert complaint(f"--controllers={asked}").startswith("--controllers:")
+    assert complaint(f"--controllers={asked}").startswith("--controllers or SLUICE_CONTROLLERS:")
 
 
 def test_everything_that_a_deployment_tells_arrives() -> None:
@@ -130,13 +131,13 @@ def test_everything_that_a_deployment_tells_arrives() -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("{", "--queue-access: the whole: Invalid JSON"),
-        ('{"jobs": {"cidrs": ["10.0.0.5"]}}', "--queue-access: jobs.cidrs.0: Value error, must be a block"),
-        ('{"Jobs": {}}', "--queue-access: Jobs.[key]: String should match"),
+        ("{", "'{': Invalid JSON"),
+        ('{"jobs": {"cidrs": ["10.0.0.5"]}}', "jobs.cidrs.0: '10.0.0.5': must be a block"),
+        ('{"Jobs": {}}', "Jobs.[key]: 'Jobs': String should match"),
     ],
 )
 def test_access_to_queues_that_makes_no_sense_is_refused(text: str, want: str) -> None:
-    assert complaint("--queue-access", text).startswith(want)
+    assert complaint("--queue-access", text).startswith(f"--queue-access or SLUICE_QUEUE_ACCESS: {want}")
 
 
 def test_queues_on_this_computer_and_api_servers_have_flags() -> None:
@@ -147,9 +148,7 @@ def test_queues_on_this_computer_and_api_servers_have_flags() -> None:
 
 @pytest.mark.parametrize("name", ["Heavy", "a_b", "a..b", "-a", "a\n", "a" * 254])
 def test_a_class_that_no_pool_can_name_is_refused(name: str) -> None:
-    assert complaint("--class-name=" + name, "--no-default-class") == (
-        f"--class-name: {name!r} cannot be the name of a class"
-    )
+    assert f"--class-name or SLUICE_CLASS_NAME: {name!r}: String should" in complaint(f"--class-name={name}")
 
 
 @pytest.mark.parametrize("name", ["heavy", "heavy.batch", "a" * 253])
@@ -161,14 +160,16 @@ def test_a_class_that_a_pool_can_name_is_taken(name: str) -> None:
     "url", ["api.example", "ftp://api.example", "https://", "https://a:x", "https://a:0", "https://a b", "https://[x"]
 )
 def test_a_server_that_has_no_url_is_refused(url: str) -> None:
-    why = f"{url!r} must be a URL with http or https and a host"
-    assert complaint("--api-servers", f"https://ok.example,{url}") == f"--api-servers: {why}"
-    assert complaint(AWS_ENDPOINT_URL=url) == f"AWS_ENDPOINT_URL: {why}"
+    assert complaint("--api-servers", f"https://ok.example,{url}").startswith(
+        f"--api-servers or SLUICE_API_SERVERS: 1: {url!r}: "
+    )
+    assert complaint(AWS_ENDPOINT_URL=url).startswith(f"AWS_ENDPOINT_URL: {url!r}: ")
 
 
 @pytest.mark.accept("W3")
 def test_a_scope_that_is_neither_namespace_nor_cluster_is_refused() -> None:
-    assert complaint("--scope", "everywhere") == "--scope: 'everywhere' must be namespace or cluster"
+    want = "--scope or SLUICE_SCOPE: 'everywhere': Input should be 'namespace' or 'cluster'"
+    assert complaint("--scope", "everywhere") == want
 
 
 def test_a_flag_wins_over_a_variable_for_yes_and_no() -> None:
@@ -184,75 +185,41 @@ def test_a_flag_wins_over_a_variable_for_yes_and_no() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "want"),
     [
-        ("SLUICE_CLASS_NAME", "not a class", "--class-name: 'not a class' cannot be the name of a class"),
-        ("SLUICE_CLUSTER", "a/b", "--cluster: 'a/b' cannot be the name of a cluster"),
-        ("SLUICE_INTERRUPTION_QUEUE", "prod", "--interruption-queue: 'prod' must be the URL of a queue"),
-        ("SLUICE_MAX_NODES", "many", "--max-nodes: 'many' must be a whole number"),
-        ("SLUICE_MAX_CORES", "-1", "--max-cores: '-1' must be a whole number"),
-        ("SLUICE_DEFAULT_CLASS", "perhaps", "SLUICE_DEFAULT_CLASS: 'perhaps' must be true or false"),
-        (
-            "SLUICE_FEATURE_GATES",
-            "elasticJob=false",
-            "--feature-gates: 'elasticJob' is no feature gate; did you mean elasticJobs? there are elasticJobs",
-        ),
-        (
-            "SLUICE_PODS_READY_TIMEOUT_MINUTES",
-            "soon",
-            "--pods-ready-timeout-minutes: 'soon' must be a whole number from 1 to 10080",
-        ),
-        (
-            "SLUICE_PODS_READY_TIMEOUT_MINUTES",
-            "0",
-            "--pods-ready-timeout-minutes: '0' must be a whole number from 1 to 10080",
-        ),
-        (
-            "SLUICE_PODS_READY_TIMEOUT_MINUTES",
-            "10081",
-            "--pods-ready-timeout-minutes: '10081' must be a whole number from 1 to 10080",
-        ),
+        ("SLUICE_CLUSTER", "a/b", "--cluster or SLUICE_CLUSTER: 'a/b': String should match"),
+        ("SLUICE_INTERRUPTION_QUEUE", "prod", "'prod': String should match"),
+        ("SLUICE_DEFAULT_CLASS", "perhaps", "SLUICE_DEFAULT_CLASS: 'perhaps': Input should be a valid boolean"),
+        ("SLUICE_LISTEN", "localhost:65536", "--listen or SLUICE_LISTEN: 1: '65536': Input should be less than"),
+        ("SLUICE_SCALING", "free", "--scaling or SLUICE_SCALING: 'free': Invalid JSON"),
+        ("SLUICE_SCALING", '{"nodes": -1}', "nodes: -1: Input should be greater than or equal to 0"),
+        ("SLUICE_SCALING", '{"expanders": ["cheapest"]}', "expanders.0: 'cheapest': Input should be 'least-waste'"),
+        ("SLUICE_SCALING", '{"prices": {"hourly": {"m5.large": {"spot": "0"}}}}', "prices.hourly.m5.large.spot: '0': "),
+        ("SLUICE_QUEUED_JOBS", '{"podsReadyTimeoutMinutes": 0}', "podsReadyTimeoutMinutes: 0: Input should be"),
+        ("SLUICE_QUEUED_JOBS", '{"podsReadyTimeoutMinutes": 10081}', "podsReadyTimeoutMinutes: 10081: Input should be"),
     ],
 )
 def test_a_value_that_cannot_be_is_named(variable: str, value: str, want: str) -> None:
-    assert want in complaint(**{variable: value}).splitlines()
+    assert want in complaint(**{variable: value})
 
 
 def test_an_operator_that_would_handle_no_pool_is_refused() -> None:
     assert "--class-name: must be given" in complaint("--no-default-class")
 
 
-def test_ceilings_are_numbers_or_absent() -> None:
-    assert (read().max_nodes, read().max_cores, read().max_launches_per_minute) == (None, None, None)
-    got = read("--max-nodes", "50", environment={**OUTSIDE, "SLUICE_MAX_CORES": "400"})
-    assert (got.max_nodes, got.max_cores) == (50, 400)
-
-
+@pytest.mark.accept("E12", part="the gate is on unless somebody says otherwise")
 def test_how_queued_jobs_are_handled_is_read() -> None:
-    got = read("--feature-gates", "elasticJobs=false", "--pods-ready-timeout-minutes", "45")
-    assert (got.feature_gates, got.pods_ready_timeout_minutes) == (FeatureGates(elastic_jobs=False), 45)
+    assert read().queued_jobs == QueuedJobs(feature_gates=FeatureGates(elastic_jobs=True))
+    got = read("--queued-jobs", '{"featureGates": {"elasticJobs": false}, "podsReadyTimeoutMinutes": 45}')
+    assert got.queued_jobs == QueuedJobs(feature_gates=FeatureGates(elastic_jobs=False), pods_ready_timeout_minutes=45)
 
 
 @pytest.mark.accept("M4", part="the image of sleepers")
 def test_the_image_of_sleepers_is_read() -> None:
     assert read().sleeper_image == sleepers.IMAGE
     assert read("--sleeper-image", "mirror.example/pause@sha256:0a").sleeper_image == "mirror.example/pause@sha256:0a"
-    assert "--sleeper-image: 'a b' cannot be the name of an image" in complaint("--sleeper-image", "a b")
+    assert "--sleeper-image or SLUICE_SLEEPER_IMAGE: 'a b': String should" in complaint("--sleeper-image", "a b")
 
 
-def test_the_choice_and_the_prices_are_read() -> None:
-    got = read("--expanders", "price, balanced", "--prices", '{"hourly": {"m5.large": {"spot": "0.031"}}}')
-    assert got.expanders == (scaling.Expander.PRICE, scaling.Expander.BALANCED)
-    assert got.prices == scaling.PriceList(hourly={"m5.large": {CapacityType.SPOT: Decimal("0.031")}})
-    assert (read().expanders, read().prices.hourly) == (scaling.EXPANDERS, {})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "want"),
-    [
-        (("--expanders", "cheapest"), "'cheapest' must be some of least-waste, price, balanced, each once"),
-        (("--expanders", "price,price"), "--expanders: 'price,price' must be some of"),
-        (("--prices", "free"), "--prices: the whole: Invalid JSON"),
-        (("--prices", '{"hourly": {"m5.large": {"spot": "0"}}}'), "--prices: hourly.m5.large.spot: Input should be"),
-    ],
-)
-def test_a_choice_or_prices_that_cannot_be_are_refused(arguments: tuple[str, ...], want: str) -> None:
-    assert want in complaint(*arguments)
+def test_how_nodes_are_scaled_is_read() -> None:
+    hourly = {"m5.large": {CapacityType.SPOT: Decimal("0.031")}}
+    want = Scaling(nodes=50, expanders=(Expander.PRICE,), prices=PriceList(hourly=hourly))
+    assert read("--scaling", want.to_json()).scaling == want

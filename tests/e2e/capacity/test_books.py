@@ -11,7 +11,7 @@ from tests.e2e import replicas, waiting
 from tests.e2e.capacity import conftest
 from tests.e2e.capacity.site import Object, Site
 
-PRICES = json.dumps({"hourly": {"m5.large": {"on-demand": "0.50"}, "m5.xlarge": {"on-demand": "0.20"}}})
+PRICES = {"hourly": {"m5.large": {"on-demand": "0.50"}, "m5.xlarge": {"on-demand": "0.20"}}}
 """The larger type is the cheaper one, so that nobody chooses it for another reason."""
 INSTANCES = f"/apis/{version.GROUP_VERSION}/instances"
 
@@ -66,7 +66,7 @@ def test_money_that_is_spent_starts_nothing_and_the_next_pool_is_used(site: Site
     left = site.add_pool("b-left", limits__targetMaxCostPerMonth=12)
     groups = [site.add_group(pool) for pool in (spent, left)]
     enter(site, spent, seconds=90_000, costMicros=12_500_000)
-    runtime = start("--prices", PRICES)
+    runtime = start("--scaling", json.dumps({"prices": PRICES}))
     site.wait_known(*groups)
     site.add_pod("one")
     site.wait_bound("one")
@@ -84,7 +84,7 @@ def test_the_cheaper_type_is_chosen_and_what_has_no_price_is_refused_under_a_lim
 ) -> None:
     pool = site.add_pool("priced", limits__targetMaxCostPerMonth=100)
     dear, cheap, unknown = (site.add_group(pool, kind=kind) for kind in ("m5.large", "m5.xlarge", "m5.2xlarge"))
-    start("--prices", PRICES, "--expanders", "price,least-waste,balanced")
+    start("--scaling", json.dumps({"prices": PRICES, "expanders": ["price", "least-waste", "balanced"]}))
     site.wait_known(dear, cheap, unknown)
     site.add_pod("one")
     site.wait_bound("one")
