@@ -19,18 +19,11 @@ from typing import Final
 from autoscaler.api.resources.instances import Instance, Phase
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import accounting, latency, life, model
+from autoscaler.capacity import accounting, latency, life
+from autoscaler.capacity.model import Limit, LimitKind, Reason, Rejection
 from autoscaler.cloud.prices import MICROS, Prices
 
 WARNING_PERCENT: Final = 80
-
-
-class Kind(StrEnum):
-    """What a budget limits."""
-
-    POOL_SECONDS = "PoolSecondsPerMonth"
-    SCOPE_SECONDS = "ScopeSecondsPerMonth"
-    POOL_COST = "PoolCostPerMonth"
 
 
 class State(StrEnum):
@@ -43,60 +36,6 @@ class State(StrEnum):
     """Nothing more is started: what runs is expected to use the rest."""
     SPENT = "BudgetSpent"
     """Idle instances go."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """A limit for a month, and what is to be compared with it: all in seconds, or in millionths of the currency."""
-
-    kind: Kind
-    pool: str
-    scope: str | None = None
-    """None: the pool's own."""
-    limit: int
-    used: int
-    expected: int
-    """What runs or starts is expected to use yet."""
-    each: int
-    """What one more instance is expected to use."""
-
-    @property
-    def committed(self) -> int:
-        return self.used + self.expected
-
-    @property
-    def more(self) -> int:
-        """How many more instances may be started."""
-        return max(0, self.limit - self.committed) // max(1, self.each)
-
-    @property
-    def is_spent(self) -> bool:
-        return self.used >= self.limit
-
-    @property
-    def is_near(self) -> bool:
-        """Whether a person should be warned."""
-        return self.used * 100 >= self.limit * WARNING_PERCENT
-
-    @property
-    def state(self) -> State:
-        if self.is_spent:
-            return State.SPENT
-        if self.more == 0:
-            return State.COMMITTED
-        return State.NEAR if self.is_near else State.WITHIN
-
-    def __str__(self) -> str:
-        """Say it with the numbers."""
-        owner = f"pool {self.pool}" if self.scope is None else f"scope {self.scope} in pool {self.pool}"
-        return (
-            f"{self.kind} {_amount(self.kind, self.limit)} of {owner}: {_amount(self.kind, self.used)} used,"
-            f" {_amount(self.kind, self.expected)} expected, one more takes {_amount(self.kind, self.each)}"
-        )
-
-    def as_limit(self) -> model.Limit:
-        """Return it as placement knows limits. Those of scopes are no such limits: they hold for one scope's pods."""
-        return model.Limit(name=str(self), pool=self.pool, nodes=self.more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +52,7 @@ class Books:
     prices: Prices = field(default_factory=Prices)
 
 
-def budgets(books: Books, used: accounting.MonthToDate) -> tuple[Budget, ...]:
+def budgets(books: Books, used: accounting.MonthToDate) -> tuple[Limit, ...]:
     """Return all limits of the month with the numbers compared: pools by name, each before its scopes."""
     by_pool: dict[str, list[Instance]] = defaultdict(list)
     for instance in books.instances:
@@ -134,19 +73,38 @@ def limited_pools(pools: Mapping[str, InstancePoolSpec], scopes: Mapping[str, Sc
     )
 
 
-def limits(found: Iterable[Budget]) -> tuple[model.Limit, ...]:
-    """Return the limits of pools, for placement."""
-    return tuple(each.as_limit() for each in found if each.scope is None)
+def limits(found: Iterable[Limit]) -> tuple[Limit, ...]:
+    """Return the limits of pools, for placement. Those of scopes are no such limits: they hold for one scope's pods."""
+    return tuple(each for each in found if not each.scope)
 
 
-def scope_limits(found: Iterable[Budget]) -> dict[accounting.ScopePool, Budget]:
+def scope_limits(found: Iterable[Limit]) -> dict[accounting.ScopePool, Limit]:
     """Return the limits of scopes. An instance serves a pod at least: plan no more pods than `more` there."""
-    return {accounting.ScopePool(each.scope, each.pool): each for each in found if each.scope is not None}
+    return {accounting.ScopePool(each.scope, each.pool): each for each in found if each.scope}
 
 
-def spent_pools(found: Iterable[Budget]) -> dict[str, Budget]:
+def spent_pools(found: Iterable[Limit]) -> dict[str, Limit]:
     """Return the pools whose idle instances should go, each with a budget that says so."""
-    return {each.pool: each for each in found if each.scope is None and each.is_spent}
+    return {each.pool: each for each in found if not each.scope and is_spent(each)}
+
+
+def is_spent(budget: Limit) -> bool:
+    """Tell whether as much is used as may be."""
+    return budget.used >= budget.most
+
+
+def is_near(budget: Limit) -> bool:
+    """Tell whether so much is used that a person should know."""
+    return budget.used * 100 >= budget.most * WARNING_PERCENT
+
+
+def state(budget: Limit) -> State:
+    """Tell how a budget stands."""
+    if is_spent(budget):
+        return State.SPENT
+    if budget.more() == 0:
+        return State.COMMITTED
+    return State.NEAR if is_near(budget) else State.WITHIN
 
 
 def excess(spec: InstancePoolSpec, active: int) -> int:
@@ -155,12 +113,12 @@ def excess(spec: InstancePoolSpec, active: int) -> int:
     return 0 if most is None else max(0, active - most)
 
 
-def unpriced(spec: InstancePoolSpec, instance_type: str, known: Prices) -> str | None:
-    """Say why an instance type may not be started under a limit of money; None if it may."""
+def unpriced(spec: InstancePoolSpec, instance_type: str, known: Prices) -> Rejection | None:
+    """Return why an instance type may not be started under a limit of money; None if it may."""
     limit, kind = spec.limits.target_max_cost_per_month, spec.specifications.capacity_type
     if limit is None or (instance_type, kind) in known.hourly_micros:
         return None
-    return f"targetMaxCostPerMonth is {limit} and {instance_type} {kind} has no price: add it to the stack's prices"
+    return Rejection(reason=Reason.NO_PRICE, what=f"{instance_type} {kind}", wanted=limit)
 
 
 def mean_life_seconds(instances: Iterable[Instance]) -> int | None:
@@ -172,10 +130,6 @@ def mean_life_seconds(instances: Iterable[Instance]) -> int | None:
 def _is_limited(spec: InstancePoolSpec) -> bool:
     limits = spec.limits
     return limits.target_max_seconds_per_month is not None or limits.target_max_cost_per_month is not None
-
-
-def _amount(kind: Kind, amount: int) -> str:
-    return f"{amount // MICROS}.{amount % MICROS // 10_000:02d}" if kind is Kind.POOL_COST else f"{amount} s"
 
 
 # What is expected
@@ -229,13 +183,13 @@ class _Outlook:
         return -(-total // samples) if samples else latency.DURATION_SECONDS
 
 
-def _of_pool(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Budget]:
+def _of_pool(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Limit]:
     limits = outlook.spec.limits
     if limits.target_max_seconds_per_month is not None:
-        yield Budget(
-            kind=Kind.POOL_SECONDS,
+        yield Limit(
+            kind=LimitKind.POOL_SECONDS,
             pool=outlook.name,
-            limit=limits.target_max_seconds_per_month,
+            most=limits.target_max_seconds_per_month,
             used=used.seconds.get(outlook.name, 0),
             expected=sum(map(outlook.rest, outlook.living)) + outlook.unrecorded * outlook.each,
             each=outlook.each,
@@ -244,7 +198,7 @@ def _of_pool(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Budget
         yield _of_money(outlook, used, limits.target_max_cost_per_month)
 
 
-def _of_money(outlook: _Outlook, used: accounting.MonthToDate, limit: int) -> Budget:
+def _of_money(outlook: _Outlook, used: accounting.MonthToDate, limit: int) -> Limit:
     """Reckon with the dearest type that the pool may start: nobody knows yet which one it will be."""
     capacity, known = outlook.spec.specifications.capacity_type, outlook.books.prices
     kinds = {*outlook.spec.specifications.instance_types, *(one.status.instance_type or "" for one in outlook.living)}
@@ -254,28 +208,28 @@ def _of_money(outlook: _Outlook, used: accounting.MonthToDate, limit: int) -> Bu
         known.cost_micros(one.status.instance_type or "", capacity, seconds=outlook.rest(one)) or 0
         for one in outlook.living
     )
-    return Budget(
-        kind=Kind.POOL_COST,
+    return Limit(
+        kind=LimitKind.POOL_COST,
         pool=outlook.name,
-        limit=limit * MICROS,
+        most=limit * MICROS,
         used=used.cost_micros.get(outlook.name, 0),
         expected=sum(rests) + outlook.unrecorded * each,
         each=each,
     )
 
 
-def _of_scopes(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Budget]:
+def _of_scopes(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Limit]:
     starting = outlook.unrecorded + sum(one.status.phase is Phase.LAUNCHING for one in outlook.living)
     work = _expected_work(outlook)
     for name, scope in sorted(outlook.books.scopes.items()):
         entry = next((each for each in scope.pools if each.name == outlook.name), None)
         limit = entry.limits.target_max_seconds_per_month if entry is not None else None
         if limit is not None:
-            yield Budget(
-                kind=Kind.SCOPE_SECONDS,
+            yield Limit(
+                kind=LimitKind.SCOPE_SECONDS,
                 pool=outlook.name,
                 scope=name,
-                limit=limit,
+                most=limit,
                 used=used.scopes.get(accounting.ScopePool(name, outlook.name), 0),
                 expected=-(-work[name] // accounting.WHOLE) + starting * outlook.each,
                 each=outlook.each,

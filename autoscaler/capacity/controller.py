@@ -6,7 +6,7 @@ back, groups grow, and instances that are of no use, doomed or idle go.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -288,20 +288,29 @@ class Controller:
         for hope in plan.hopes:
             launches = [landed[key] for key in hope.groups if key in landed]
             if launches:
+                log.info("scale_up", groups=[each.group for each in launches], pods=_named(hope.pods))
                 self._tell_pods(hope.pods, telling.TRIGGERED, telling.triggered(launches))
         for despair in plan.despairs:
-            self._tell_pods(despair.pods, telling.NOT_TRIGGERED, telling.not_triggered(despair.rejections))
+            message = telling.not_triggered(despair.rejections)
+            untold = self._tell_pods(despair.pods, telling.NOT_TRIGGERED, message)
+            if untold:
+                log.info("no_scale_up", limits=telling.limits(despair.rejections), pods=_named(untold))
 
-    def _tell_pods(self, pods: tuple[objects.Pod, ...], reason: str, message: str) -> None:
+    def _tell_pods(self, pods: tuple[objects.Pod, ...], reason: str, message: str) -> list[objects.Pod]:
         """Tell pods what they were not told yet; what the API server does not take is told in a later cycle."""
         untold = [pod for pod in pods[:EVENTS_MAX] if self._told.get(pod.meta.uid) != reason]
         self._told |= {pod.meta.uid: reason for pod in pods}
         for pod in untold:
             self._context.tell(kinds.PODS, pod, reason, message, ended=partial(self._note_told, pod.meta.uid))
+        return untold
 
     def _note_told(self, uid: str, is_told: bool) -> None:  # noqa: FBT001  # a callback's shape
         if not is_told:
             self._told.pop(uid, None)
+
+
+def _named(pods: Sequence[objects.Pod]) -> list[objects.Key]:
+    return [pod.meta.key for pod in pods[:EVENTS_MAX]]
 
 
 def _in_order(machines: Iterable[objects.Custom[resources.Machine]]) -> dict[str, MachineSpec]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.capacity.model import Reason, Rejection
 from autoscaler.kube import objects, shapes
 
 PATIENCE_SECONDS: Final = 30.0
@@ -38,10 +39,10 @@ class Experience:
     misses: Mapping[NodeGroupKey, int] = field(default_factory=dict)
     """How many such nodes each group had."""
 
-    def missed(self) -> dict[NodeGroupKey, str]:
+    def missed(self) -> dict[NodeGroupKey, Rejection]:
         """Return the groups that take them no more, and why."""
         return {
-            key: f"{count} of its nodes did not take such a pod although they had room"
+            key: Rejection(reason=Reason.MISSED, wanted=count)
             for key, count in self.misses.items()
             if count >= MISSES_MAX
         }

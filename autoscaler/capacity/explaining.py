@@ -21,7 +21,7 @@ from autoscaler.capacity import (
     supply,
     telling,
 )
-from autoscaler.capacity.model import Demand, Group, Limit, Rejection, Room, Situation, Template
+from autoscaler.capacity.model import Demand, Group, Limit, LimitKind, Reason, Rejection, Room, Situation, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
 
@@ -167,9 +167,9 @@ def _group(pool: InstancePool, group: NodeGroup) -> Group:
         template=Template(
             labels=group.labels, allocatable=shapes.amounts(group.allocatable), taints=ephemeral.planned(taints)
         ),
-        more=max(0, group.maximum - max(group.desired, group.instances)),
-        nodes=group.desired,
-        refused=group.reason,
+        more=group.maximum - max(group.desired, group.instances),
+        nodes=max(group.desired, group.instances),
+        refused=Rejection(reason=Reason.STATED, message=group.reason) if group.reason else None,
     )
 
 
@@ -178,11 +178,10 @@ def _limits(evidence: Evidence) -> tuple[Limit, ...]:
     for pool in evidence.pools:
         most = pool.spec.limits.max_active_instances
         if most is not None:
-            left = max(0, most - (pool.status.active_instances or 0))
-            name = f"maxActiveInstances {most} of pool {pool.metadata.name}"
-            found.append(Limit(name=name, pool=pool.metadata.name, nodes=left))
+            used = pool.status.active_instances or 0
+            found.append(Limit(kind=LimitKind.POOL_INSTANCES, pool=pool.metadata.name, most=most, used=used))
         found += [
-            Limit(name=f"{each.reason}: {each.message}", pool=pool.metadata.name, nodes=0)
+            Limit(kind=LimitKind.STATED, pool=pool.metadata.name, most=0, used=0, message=each.message)
             for each in pool.status.conditions
             if each.type == publishing.WITHIN_BUDGET and each.reason in _USED_UP
         ]

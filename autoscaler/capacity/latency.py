@@ -81,14 +81,6 @@ class Patience:
         """The pods that wait for a place to become free."""
         return self.waiting - self.places
 
-    def __str__(self) -> str:
-        """Say it with the numbers."""
-        target = self.target
-        return (
-            f"{target.reason}: {self.places} of {self.waiting} pods get a place, {self.busy} are busy"
-            f" (target {target.target_seconds} s, boot {target.boot_seconds} s, {target.pods_per_place} pods a place)"
-        )
-
 
 def needed(waiting: int, target: Target) -> int:
     """Return how many places serve so many pods within the target."""

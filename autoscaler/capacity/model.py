@@ -3,6 +3,7 @@
 Values only: nothing here decides. Amounts are integers, cpu in millis and all else in units; `pods` is an amount too.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,6 +11,7 @@ from typing import Final
 
 from autoscaler.api import scaling
 from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.capacity.latency import Patience
 from autoscaler.kube import objects, shapes
 
 PODS: Final = "pods"
@@ -25,10 +27,25 @@ class Reason(StrEnum):
     """There is no node group at all."""
     NOT_ALLOWED = "PoolNotAllowed"
     """The group's pool is not among those that the demand may use."""
-    REFUSED = "Refused"
-    """The group takes nothing at the moment; `what` says why."""
+    OTHER_AUTOSCALER = "OtherAutoscaler"
+    """`what` scales the cluster's nodes."""
+    NO_POOL = "NoInstancePool"
+    LEAVING = "PoolBeingRemoved"
+    DISABLED = "PoolDisabled"
+    UNKNOWN_TYPE = "UnknownInstanceType"
+    NO_ANSWER = "AccountDoesNotAnswer"
+    """The pool's account `what` does not; `message` is what came instead."""
+    UNAVAILABLE = "Unavailable"
+    """The provider did not have it, for the reason `what`, and is not asked for `wanted` seconds more."""
+    SUSPENDED = "LaunchesSuspended"
+    NO_PRICE = "NoPrice"
+    """The pool has a limit of money, `wanted`, and nobody knows what `what` costs."""
+    STATED = "Stated"
+    """The group takes nothing at the moment, as its pool's status says in the words `message`."""
     MISSED = "Missed"
-    """The group does not take this demand any more; `what` says why."""
+    """So many nodes of the group did not take such a pod although they had room: `wanted`."""
+    LOW_PRIORITY = "LowPriority"
+    """Nothing is started for a pod of so low a priority: `wanted` against `available`."""
     SELECTOR = "NodeSelectorMismatch"
     AFFINITY = "NodeAffinityMismatch"
     TAINT = "UntoleratedTaint"
@@ -36,11 +53,11 @@ class Reason(StrEnum):
     INSUFFICIENT = "InsufficientResource"
     """A node of the group has too little of `what` even when it is empty."""
     AT_MAXIMUM = "AtMaximum"
-    """The group may not get more nodes."""
+    """The group may not get more nodes: it has `wanted` of at most `available`."""
     LIMIT = "LimitReached"
-    """A limit that groups share, named by `what`, does not allow one more node."""
+    """The limit in `numbers`, which groups share, does not allow one more node."""
     PATIENCE = "WithinTargetLatency"
-    """A place will be free in time, as the scope's target latency says."""
+    """A slot will be free in time, as the scope's target latency says; `numbers` are a Patience."""
     ZONE_SPREAD = "ZoneSpread"
     """One more in the zone would exceed the skew: `wanted` there against `available`."""
     ZONE_AFFINITY = "ZoneAffinity"
@@ -49,6 +66,22 @@ class Reason(StrEnum):
     """The zone has a pod that must not be near this one."""
     NO_ZONE = "NoZoneForAll"
     """The pods must all go to one zone, and none takes all: `wanted` against the most that one takes."""
+
+
+class LimitKind(StrEnum):
+    """What a limit counts."""
+
+    POOL_INSTANCES = "PoolInstances"
+    CLUSTER_NODES = "ClusterNodes"
+    CLUSTER_CPU = "ClusterCpu"
+    """In millis; a node takes as many of it as it has."""
+    LAUNCHES = "LaunchesPerMinute"
+    POOL_SECONDS = "PoolSecondsPerMonth"
+    SCOPE_SECONDS = "ScopeSecondsPerMonth"
+    POOL_COST = "PoolCostPerMonth"
+    """In millionths of the currency."""
+    STATED = "Stated"
+    """Known by what the pool's status says of it alone, and used up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +106,8 @@ class Demand:
     """The pools they may use, in tiers: the next one serves only what the ones before cannot. None: all alike."""
     zones: frozenset[str] | None = None
     """The zones their volumes are in. None: any."""
-    missed: Mapping[NodeGroupKey, str] = field(default_factory=dict)
-    """Groups that proved unable to take them, and how."""
+    missed: Mapping[NodeGroupKey, "Rejection"] = field(default_factory=dict)
+    """Groups that do not take them, and why."""
     avoid: frozenset[str] = frozenset()
     """Rooms that proved unable to take them, by name."""
 
@@ -120,12 +153,12 @@ class Group:
     key: NodeGroupKey
     template: Template
     more: int
-    """How many more nodes it may get."""
+    """How many more nodes it may get; less than none where it has too many."""
     nodes: int = 0
     """How many it has or was asked for, by which zones are balanced."""
     price_micros: int | None = None
     """Of a node, in millionths of the currency an hour."""
-    refused: str | None = None
+    refused: "Rejection | None" = None
     """Why it takes nothing at the moment. None: it does."""
 
 
@@ -140,15 +173,37 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A limit that node groups share."""
+    """The most that node groups may have of something together, or a scope use of it, and how much that is now."""
 
-    name: str
-    pool: str | None = None
-    """Whose groups it is for. None: all."""
-    nodes: int | None = None
-    """How many more nodes they may get together."""
-    cpu_millis: int | None = None
-    """How much more cpu they may get together, by capacity."""
+    kind: LimitKind
+    pool: str = ""
+    """Whose groups it is for. Empty: all."""
+    scope: str = ""
+    """Whose pods it is for. Empty: all."""
+    most: int
+    used: int
+    expected: int = 0
+    """What runs or starts is expected to use yet."""
+    each: int = 1
+    """What one more node takes."""
+    message: str = ""
+    """What the pool's status says of it, where that is all that is known."""
+
+    @property
+    def left(self) -> int:
+        return max(0, self.most - self.used - self.expected)
+
+    def takes(self, cpu_millis: int) -> int:
+        """Return how much of it a node takes that has so much cpu."""
+        return max(1, cpu_millis if self.kind is LimitKind.CLUSTER_CPU else self.each)
+
+    def more(self, cpu_millis: int = 0) -> int:
+        """Return how many more such nodes it allows."""
+        return self.left // self.takes(cpu_millis)
+
+    def with_more(self, taken: int) -> "Limit":
+        """Return it with so much more of it used."""
+        return dataclasses.replace(self, used=self.used + taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +253,11 @@ class Rejection:
     groups: tuple[NodeGroupKey, ...] = ()
     """Those that say so. Empty: it is so whatever the group."""
     what: str = ""
+    message: str = ""
+    """In the words of another: quoted, never read."""
     wanted: int | None = None
     available: int | None = None
+    numbers: Limit | Patience | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

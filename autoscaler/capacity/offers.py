@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.capacity import accounting, budgets, costs, templates
-from autoscaler.capacity.model import Group, Limit, Template
+from autoscaler.capacity.model import Group, Limit, LimitKind, Reason, Rejection, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 
@@ -24,7 +24,7 @@ def limits(snapshot: Snapshot) -> tuple[Limit, ...]:
 
 
 @functools.lru_cache(maxsize=2)
-def monthly(snapshot: Snapshot) -> tuple[budgets.Budget, ...]:
+def monthly(snapshot: Snapshot) -> tuple[Limit, ...]:
     """Return what the month's budgets say."""
     if not budgets.limited_pools(snapshot.pools, snapshot.scopes):
         return ()
@@ -63,40 +63,43 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Group:
     return Group(
         key=group.key,
         template=template or _NOTHING,
-        more=max(0, group.maximum - size(group)),
+        more=group.maximum - size(group),
         nodes=size(group),
         price_micros=_price(snapshot, group),
         refused=refusal(snapshot, group, template),
     )
 
 
-def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | None) -> str | None:
+def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | None) -> Rejection | None:
     """Return why a group takes nothing now; None if it does."""
     pool = snapshot.pools.get(group.key.pool)
     if snapshot.foreign is not None:
-        return f"{snapshot.foreign} scales this cluster's nodes"
+        return Rejection(reason=Reason.OTHER_AUTOSCALER, what=snapshot.foreign)
     if pool is None:
-        return f"there is no InstancePool {group.key.pool}"
+        return Rejection(reason=Reason.NO_POOL, what=group.key.pool)
     if group.key.pool in snapshot.leaving:
-        return "the pool is being removed"
+        return Rejection(reason=Reason.LEAVING)
     if not pool.enabled:
-        return "the pool is disabled"
+        return Rejection(reason=Reason.DISABLED)
     if template is None:
-        return f"nobody knows the instance type {group.key.instance_type}"
+        return Rejection(reason=Reason.UNKNOWN_TYPE, what=group.key.instance_type)
     held = _outage(snapshot, pool) or _shortage(snapshot, group)
     return held or budgets.unpriced(pool, group.key.instance_type, snapshot.prices)
 
 
-def _outage(snapshot: Snapshot, pool: InstancePoolSpec) -> str | None:
+def _outage(snapshot: Snapshot, pool: InstancePoolSpec) -> Rejection | None:
     account = pool.provider_account
-    return f"account {account} does not answer: {snapshot.outages[account]}" if account in snapshot.outages else None
+    if account not in snapshot.outages:
+        return None
+    return Rejection(reason=Reason.NO_ANSWER, what=account, message=snapshot.outages[account])
 
 
-def _shortage(snapshot: Snapshot, group: cloud.NodeGroup) -> str | None:
+def _shortage(snapshot: Snapshot, group: cloud.NodeGroup) -> Rejection | None:
     unavailable = snapshot.unavailable.get(group.key)
     if unavailable is not None and unavailable.until > snapshot.now:
-        return f"{unavailable.reason} for {int(unavailable.until - snapshot.now)} s more: {unavailable.message}"
-    return "somebody has suspended launches of the group" if "Launch" in group.suspended else None
+        left = int(unavailable.until - snapshot.now)
+        return Rejection(reason=Reason.UNAVAILABLE, what=unavailable.reason, message=unavailable.message, wanted=left)
+    return Rejection(reason=Reason.SUSPENDED) if "Launch" in group.suspended else None
 
 
 def _price(snapshot: Snapshot, group: cloud.NodeGroup) -> int | None:
@@ -108,9 +111,9 @@ def _price(snapshot: Snapshot, group: cloud.NodeGroup) -> int | None:
 
 def _pool_limits(snapshot: Snapshot) -> Iterator[Limit]:
     for name, spec in sorted(snapshot.pools.items()):
-        if spec.limits.max_active_instances is not None:
-            left = max(0, spec.limits.max_active_instances - active(snapshot, name))
-            yield Limit(name=f"maxActiveInstances {_most(spec)} of pool {name}", pool=name, nodes=left)
+        most = spec.limits.max_active_instances
+        if most is not None:
+            yield Limit(kind=LimitKind.POOL_INSTANCES, pool=name, most=most, used=active(snapshot, name))
 
 
 def active(snapshot: Snapshot, pool: str) -> int:
@@ -118,21 +121,15 @@ def active(snapshot: Snapshot, pool: str) -> int:
     return sum(size(group) for group in snapshot.groups if group.key.pool == pool)
 
 
-def _most(spec: InstancePoolSpec) -> int:
-    return spec.limits.max_active_instances or 0
-
-
 def _ceilings(snapshot: Snapshot) -> Iterator[Limit]:
     ceilings = snapshot.ceilings
     if ceilings.nodes is not None:
         used = sum(size(group) for group in snapshot.groups)
-        yield Limit(name=f"the cluster's {ceilings.nodes} nodes", nodes=max(0, ceilings.nodes - used))
+        yield Limit(kind=LimitKind.CLUSTER_NODES, most=ceilings.nodes, used=used)
     if ceilings.cpu_millis is not None:
-        left = max(0, ceilings.cpu_millis - _cpu_millis(snapshot))
-        yield Limit(name=f"the cluster's {ceilings.cpu_millis // 1000} cores", cpu_millis=left)
+        yield Limit(kind=LimitKind.CLUSTER_CPU, most=ceilings.cpu_millis, used=_cpu_millis(snapshot))
     if ceilings.launches_per_minute is not None:
-        left = max(0, ceilings.launches_per_minute - snapshot.launched)
-        yield Limit(name=f"{ceilings.launches_per_minute} launches a minute", nodes=left)
+        yield Limit(kind=LimitKind.LAUNCHES, most=ceilings.launches_per_minute, used=snapshot.launched)
 
 
 def _cpu_millis(snapshot: Snapshot) -> int:

@@ -4,6 +4,7 @@ What they say is put together in `publishing`; here it is written, where it chan
 stop the others, and the next cycle tries again.
 """
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
@@ -13,8 +14,9 @@ import structlog
 from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.manifests import Manifest
-from autoscaler.capacity import accounting, budgets, clouds, decide, demand, offers, publishing
+from autoscaler.capacity import accounting, budgets, clouds, decide, demand, offers, publishing, telling
 from autoscaler.capacity.custom import POOLS, SCOPES
+from autoscaler.capacity.model import Limit, LimitKind
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
 from autoscaler.control import metrics
@@ -47,7 +49,7 @@ class Publisher:
             resource=clouds.ACCOUNTS, decode=objects.custom(resources.ProviderAccount), table=known.accounts
         )
         self._scope_target = writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes)
-        self._warned: dict[tuple[str, str | None, budgets.Kind], frozenset[budgets.State]] = {}
+        self._warned: dict[tuple[str, str, LimitKind], frozenset[budgets.State]] = {}
         self._metrics: tuple[metrics.Metric, ...] = NOTHING
         self._count_waiting = waiting
         context.measure(self._measure)
@@ -87,7 +89,7 @@ class Publisher:
         except port.KubeError as error:
             log.info("status_not_written", kind=target.resource.kind, name=stored.meta.key.name, error=str(error))
 
-    def _tell_budgets(self, found: Iterable[budgets.Budget]) -> None:
+    def _tell_budgets(self, found: Iterable[Limit]) -> None:
         """Tell of a budget that is nearly used, committed or spent, once each time it becomes so."""
         warned = {}
         for budget in found:
@@ -99,11 +101,12 @@ class Publisher:
                     self._tell(budget, each)
         self._warned = warned
 
-    def _tell(self, budget: budgets.Budget, state: budgets.State) -> None:
+    def _tell(self, budget: Limit, state: budgets.State) -> None:
         pool = self._pools.get(objects.Key("", budget.pool))
         if pool is None:
             return
-        self._context.tell(POOLS, pool, state, str(budget), is_warning=True, is_change=True)
+        log.info("budget_changed", state=state, **dataclasses.asdict(budget))
+        self._context.tell(POOLS, pool, state, telling.limit(budget), is_warning=True, is_change=True)
 
 
 def _waiting(snapshot: Snapshot, plan: decide.Plan) -> Counter[str]:
@@ -133,7 +136,7 @@ def _metrics(snapshot: Snapshot, month: publishing.Month, waiting: Counter[str])
         "sluice_budget_used_ratio",
         "How much of a month's budget is used; 1 is all of it.",
         [
-            ({"pool": each.pool, "scope": each.scope or "", "kind": each.kind}, each.used / max(1, each.limit))
+            ({"pool": each.pool, "scope": each.scope, "kind": each.kind}, each.used / max(1, each.most))
             for each in month.limits
         ],
     )

@@ -12,8 +12,9 @@ from autoscaler.api.resources.base import Condition
 from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.resources.types import QUANTITIES_MAX
-from autoscaler.capacity import budgets, learning, leaving, offers, renewing, templates
+from autoscaler.capacity import budgets, learning, leaving, offers, renewing, telling, templates
 from autoscaler.capacity.accounting import Durations, MonthToDate, ScopePool
+from autoscaler.capacity.model import Limit
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import MICROS
@@ -31,7 +32,7 @@ class Month:
     """What was used this month, and what the budgets say to it."""
 
     to_date: MonthToDate
-    limits: tuple[budgets.Budget, ...] = ()
+    limits: tuple[Limit, ...] = ()
 
 
 def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str | None) -> Manifest:
@@ -42,7 +43,7 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     name = pool.metadata.name
     groups = [group for group in snapshot.groups if group.key.pool == name]
     said = [_ready(pool, groups, problem, snapshot.now)]
-    own = [each for each in month.limits if each.pool == name and each.scope is None]
+    own = [each for each in month.limits if each.pool == name and not each.scope]
     said += _within_budget(own, pool.status.conditions, snapshot.now)
     said += _up_to_date(pool, snapshot, groups)
     said += [leaving.condition(pool, snapshot)] if name in snapshot.leaving else []
@@ -88,12 +89,12 @@ def scope_changes(
     return status.changes(scope.status, wanted)
 
 
-def warnings(budget: budgets.Budget) -> frozenset[budgets.State]:
+def warnings(budget: Limit) -> frozenset[budgets.State]:
     """Return all that a person should know of a budget: one that is spent is nearly used as well."""
     told = {
-        budgets.State.NEAR: budget.is_near,
-        budgets.State.COMMITTED: budget.more == 0,
-        budgets.State.SPENT: budget.is_spent,
+        budgets.State.NEAR: budgets.is_near(budget),
+        budgets.State.COMMITTED: budget.more() == 0,
+        budgets.State.SPENT: budgets.is_spent(budget),
     }
     return frozenset(state for state, holds in told.items() if holds)
 
@@ -136,7 +137,7 @@ def _up_to_date(pool: InstancePool, snapshot: Snapshot, groups: Sequence[cloud.N
         return []
     old = [group for group in groups if any(one.id in snapshot.outdated for one in group.members)]
     whys = [renewing.held(snapshot, group) for group in old]
-    held = f"; held by: {whys[0]}" if whys and None not in whys else ""
+    held = f"; held by: {telling.lasting(whys[0])}" if whys and whys[0] and all(whys) else ""
     count = sum(len(group.members) for group in groups)
     message = f"{outdated} of {count} instances are of an older launch template{held}" if outdated else ""
     reason = "Outdated" if outdated else UP_TO_DATE
@@ -146,27 +147,14 @@ def _up_to_date(pool: InstancePool, snapshot: Snapshot, groups: Sequence[cloud.N
     return [said]
 
 
-def _within_budget(found: Sequence[budgets.Budget], before: tuple[Condition, ...], now: float) -> list[Manifest]:
+def _within_budget(found: Sequence[Limit], before: tuple[Condition, ...], now: float) -> list[Manifest]:
     """Say of all budgets of a pool or a scope how the worst one stands; nothing where there is none."""
     if not found:
         return []
-    worst = max(found, key=lambda each: (len(warnings(each)), each.used / max(1, each.limit)))
-    holds = worst.state is budgets.State.WITHIN
-    said = conditions.written(
-        WITHIN_BUDGET, holds=holds, reason=worst.state, message=_warning(worst), before=before, now=now
-    )
-    return [said]
-
-
-def _warning(budget: budgets.Budget) -> str:
-    """Say which limit it is and how far it is used, in few steps: what changes each minute is the metric."""
-    if budget.state is budgets.State.WITHIN:
-        return ""
-    limit = budget.limit // MICROS if budget.kind is budgets.Kind.POOL_COST else f"{budget.limit} s"
-    where = f" of pool {budget.pool}" if budget.scope is not None else ""
-    percent = 100 if budget.is_spent else budgets.WARNING_PERCENT
-    used = f"{percent} % or more is used" if budget.is_near else "what runs is expected to use it up"
-    return f"{budget.kind} {limit}{where}: {used}"
+    worst = max(found, key=lambda each: (len(warnings(each)), each.used / max(1, each.most)))
+    state, message = budgets.state(worst), telling.warning(worst)
+    holds = state is budgets.State.WITHIN
+    return [conditions.written(WITHIN_BUDGET, holds=holds, reason=state, message=message, before=before, now=now)]
 
 
 def quantities(amounts: Mapping[str, int]) -> dict[str, str]:
@@ -196,9 +184,8 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     }
     if unavailable is not None and unavailable.until > snapshot.now:
         stated["unavailableUntil"] = clock.to_rfc3339(unavailable.until)
-        stated["reason"] = f"{unavailable.reason}: {unavailable.message}"[: conditions.MESSAGE_MAX]
-    elif refused is not None:
-        stated["reason"] = refused[: conditions.MESSAGE_MAX]
+    if refused is not None:
+        stated["reason"] = telling.lasting(refused)[: conditions.MESSAGE_MAX]
     return stated
 
 

@@ -248,9 +248,9 @@ class _Batch:
         left = [self._left(origin) for origin in fitting]
         wanted = min(max(0, patience.places - sum(self._room[origin] for origin in fitting)), sum(left))
         asked = self._purse.take(stage, wanted)
-        why = [Rejection(reason=Reason.PATIENCE, what=str(patience))] if patience.left else []
+        why = [Rejection(reason=Reason.PATIENCE, numbers=patience)] if patience.left else []
         if asked < wanted:
-            why.append(Rejection(reason=Reason.LIMIT, what=str(stage.budget)))
+            why.append(Rejection(reason=Reason.LIMIT, numbers=stage.budget))
         for origin, more in zip(fitting, latency.shared(asked, left), strict=True):
             self._why[origin] += why
             self._add(origin, more, stage.tiers)

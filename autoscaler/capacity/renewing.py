@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from autoscaler.capacity import budgets, marks, offers, supply, templates, work
+from autoscaler.capacity import budgets, marks, offers, supply, telling, templates, work
 from autoscaler.capacity.decide import Launch, Plan
 from autoscaler.capacity.drains import Drain
 from autoscaler.capacity.marks import Draining, Idle
-from autoscaler.capacity.model import Limit
+from autoscaler.capacity.model import Reason, Rejection
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -84,14 +84,13 @@ def outdated_of(snapshot: Snapshot, pool: str) -> int:
     )
 
 
-def held(snapshot: Snapshot, group: cloud.NodeGroup) -> str | None:
+def held(snapshot: Snapshot, group: cloud.NodeGroup) -> Rejection | None:
     """Return why a group cannot have one instance more just now, nor do with one less; None: it can."""
     refused = offers.refusal(snapshot, group, templates.of(snapshot, group))
     spent = [limit for limit in budgets.limits(offers.monthly(snapshot)) if limit.pool == group.key.pool]
-    shared = () if _is_full(snapshot, group) else [each for each in offers.limits(snapshot) if each.pool is None]
-    binding = (limit.name for limit in (*spent, *shared) if _binds(limit, snapshot, group))
-    why = refused or next(binding, None)
-    return None if why is None else why.partition(":")[0].partition(" for ")[0]  # without numbers that change
+    shared = () if _is_full(snapshot, group) else [each for each in offers.limits(snapshot) if not each.pool]
+    binding = (limit for limit in (*spent, *shared) if not limit.more(_cpu_millis(snapshot, group)))
+    return refused or next((Rejection(reason=Reason.LIMIT, numbers=limit) for limit in binding), None)
 
 
 # The steps of a pool
@@ -176,7 +175,7 @@ def _begin(sight: _Sight, renewals: Iterable[_Renewal]) -> _Step:
     for each in renewals:
         why = held(sight.snapshot, each.group)
         if why is not None:
-            whys.append(why)
+            whys.append(telling.lasting(why))
         elif _is_full(sight.snapshot, each.group):
             return _Step(drain=each.old[0])
         else:
@@ -237,9 +236,5 @@ def _is_full(snapshot: Snapshot, group: cloud.NodeGroup) -> bool:
     return offers.size(group) >= group.maximum or (most is not None and offers.active(snapshot, group.key.pool) >= most)
 
 
-def _binds(limit: Limit, snapshot: Snapshot, group: cloud.NodeGroup) -> bool:
-    """Tell whether a limit forbids one instance more."""
-    cpu_millis = snapshot.types[group.key.instance_type].vcpus * 1000
-    return (limit.nodes is not None and limit.nodes < 1) or (
-        limit.cpu_millis is not None and limit.cpu_millis < cpu_millis
-    )
+def _cpu_millis(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
+    return snapshot.types[group.key.instance_type].vcpus * 1000

@@ -7,6 +7,7 @@ from typing import Final
 from autoscaler.api import keys
 from autoscaler.api.resources.scopes import ScopePool
 from autoscaler.capacity import accounting, budgets, latency, offers, supply, work
+from autoscaler.capacity.model import Limit
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
@@ -21,7 +22,7 @@ class Stage:
 
     tiers: Tiers
     target: latency.Target = NO_TARGET
-    budget: budgets.Budget | None = None
+    budget: Limit | None = None
     """The scope's own in this pool."""
     running: tuple[Requests, ...] = ()
     """What the scope's pods request that run there and end by themselves."""
@@ -48,7 +49,7 @@ class Purse:
     @classmethod
     def of(cls, snapshot: Snapshot, scope: str) -> "Purse":
         found = budgets.scope_limits(offers.monthly(snapshot))
-        return cls(left={key.pool: budget.more for key, budget in found.items() if key.scope == scope})
+        return cls(left={key.pool: budget.more() for key, budget in found.items() if key.scope == scope})
 
     def take(self, stage: Stage, wanted: int) -> int:
         """Take as much as is wanted and there."""

@@ -120,7 +120,7 @@ class _Chooser:
         lowest = min(pod.priority for pod in party.pods)
         if lowest >= demand.PRIORITY_CUTOFF:
             return asked
-        why = f"no instance is started for priority {lowest}, below {demand.PRIORITY_CUTOFF}"
+        why = Rejection(reason=Reason.LOW_PRIORITY, wanted=lowest, available=demand.PRIORITY_CUTOFF)
         return {
             dataclasses.replace(each, missed=dict.fromkeys(self._groups, why)): pods for each, pods in asked.items()
         }
@@ -145,14 +145,8 @@ class _Chooser:
     def _left(self, limit: Limit, launched: Iterable[Mapping[NodeGroupKey, int]]) -> Limit:
         """Return what instances in other zones leave of a limit."""
         taken = [(self._groups[key], nodes) for each in launched for key, nodes in each.items()]
-        counted = [(group, nodes) for group, nodes in taken if limit.pool in {None, group.key.pool}]
-        nodes = sum(nodes for _, nodes in counted)
-        cpu_millis = sum(_cpu_millis(group) * nodes for group, nodes in counted)
-        return dataclasses.replace(
-            limit,
-            nodes=None if limit.nodes is None else max(0, limit.nodes - nodes),
-            cpu_millis=None if limit.cpu_millis is None else max(0, limit.cpu_millis - cpu_millis),
-        )
+        counted = [(group, nodes) for group, nodes in taken if limit.pool in {"", group.key.pool}]
+        return limit.with_more(sum(limit.takes(_cpu_millis(group)) * nodes for group, nodes in counted))
 
 
 def _last_tier(asked: Pods, placed: Placement) -> int:

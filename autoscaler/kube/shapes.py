@@ -111,10 +111,15 @@ def worded(resource: str, amount: int) -> str:
     if resource == CPU:
         whole, rest = divmod(amount, 1000)
         return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
-    for exponent, suffix in _BINARY if resource.startswith(_BYTES) else ():
+    for exponent, suffix in _BINARY if is_bytes(resource) else ():
         if amount and amount % (1 << exponent) == 0:
             return f"{amount >> exponent}{suffix}"
     return str(amount)
+
+
+def is_bytes(resource: str) -> bool:
+    """Tell whether a resource is counted in bytes."""
+    return resource.startswith(_BYTES)
 
 
 def _read(resource: str, text: str) -> int:

@@ -4,27 +4,24 @@ A burst that raises a group forty times is one decision to whoever reads about t
 is a sum of lines that the runtime wrote.
 """
 
+import dataclasses
 import itertools
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
-from autoscaler.capacity import telling
-from autoscaler.capacity.model import Reason
+from autoscaler import units
+from autoscaler.capacity import budgets, telling
+from autoscaler.capacity.model import Limit, LimitKind
 from autoscaler.cloud.port import Verdict
 from autoscaler.rehearsal import guest_episodes, job_episodes, words
 from autoscaler.rehearsal.episode import Episode, Kind, together
-from autoscaler.rehearsal.record import Logged, Record, Told
+from autoscaler.rehearsal.record import Logged, Record
 
 PAUSE_SECONDS: Final = 180.0
 """Growth or removals of a pool that are further apart are two episodes."""
 SHORTAGE_PAUSE_SECONDS: Final = 3600.0
 LIMIT_PAUSE_SECONDS: Final = 1800.0
-_LIMIT: Final = re.compile(rf"{Reason.LIMIT}: (?P<limit>[^;\[]*)")
-_BUDGET: Final = re.compile(r"(?P<kind>\w+) (?P<limit>[\d.]+).* (?P<used>[\d.]+)(?: s)? used, (?P<expected>[\d.]+)")
-_MOST: Final = re.compile(r"maxActiveInstances (?P<most>\d+) of pool (?P<pool>\S+)")
-_COST: Final = "PoolCostPerMonth"
 
 
 def episodes(record: Record) -> list[Episode]:
@@ -75,11 +72,11 @@ def _growth(record: Record) -> Iterator[Episode]:
 
 def _who_waited(record: Record, pool: str, first: float, last: float) -> str:
     pods = {
-        (told.namespace, told.name)
-        for told in record.told
-        if told.reason == telling.TRIGGERED
-        and first <= told.at <= last + 1
-        and any(name in told.message for name, key in record.groups.items() if key.pool == pool)
+        tuple(pod)
+        for line in record.logs
+        if line.event == "scale_up" and first <= line.at <= last + 1
+        for pod in line.fields["pods"]
+        if any(record.groups[name].pool == pool for name in line.fields["groups"])
     }
     namespaces = Counter(namespace for namespace, _ in pods)
     return f"no room for {words.pods(len(pods))} ({words.counted(namespaces)})"
@@ -106,46 +103,51 @@ def _shortages(record: Record) -> Iterator[Episode]:
 
 
 _STATES: Final = {
-    "BudgetNearlyUsed": "is nearly used up",
-    "BudgetCommitted": "allows no more instances",
-    "BudgetSpent": "is used up: idle instances end at once",
+    budgets.State.NEAR: "is nearly used up",
+    budgets.State.COMMITTED: "allows no more instances",
+    budgets.State.SPENT: "is used up: idle instances end at once",
 }
-"""What the runtime's events about budgets mean."""
 
 
 def _budgets(record: Record) -> Iterator[Episode]:
     """Tell each state of a budget once, the first time."""
     seen: set[tuple[str, str]] = set()
-    for told in record.told:
-        if told.reason in _STATES and (told.reason, told.name) not in seen:
-            seen.add((told.reason, told.name))
+    for line in record.logs:
+        if line.event == "budget_changed" and (line.fields["state"], line.fields["pool"]) not in seen:
+            state, budget = line.fields["state"], _limit(line.fields)
+            seen.add((state, budget.pool))
             yield Episode(
-                at=told.at,
+                at=line.at,
                 kind=Kind.BUDGET,
-                size=list(_STATES).index(told.reason),
-                what=f"the month's budget of {told.name} {_STATES[told.reason]}",
-                why=_in_words(told.message),
+                size=list(_STATES).index(state),
+                what=f"the month's budget of {budget.pool} {_STATES[state]}",
+                why=telling.limit(budget),
             )
 
 
 def _limits(record: Record) -> Iterator[Episode]:
-    refused = [told for told in record.told if told.reason == telling.NOT_TRIGGERED and _LIMIT.search(told.message)]
-    for _, lines in together(refused, _limit, LIMIT_PAUSE_SECONDS):
+    refused = [line for line in record.logs if line.event == "no_scale_up" and line.fields["limits"]]
+    for (_, pool, scope), lines in together(refused, _which_limit, LIMIT_PAUSE_SECONDS):
         first, last = lines[0].at, lines[-1].at
-        pods = Counter(namespace for namespace, _ in {(line.namespace, line.name) for line in lines})
+        pods = Counter(namespace for namespace, _ in {tuple(pod) for line in lines for pod in line.fields["pods"]})
+        limit = telling.limit(_limit(lines[0].fields["limits"][0]))
         yield Episode(
             at=first,
             kind=Kind.LIMIT,
             size=pods.total(),
             what=f"no instance for {words.pods(pods.total())}{words.until(first, last)} ({words.counted(pods)})",
-            why=_in_words(next(found["limit"] for line in lines if (found := _LIMIT.search(line.message)))),
+            why=f"{pool}: {limit}" if pool and not scope else limit,
         )
 
 
-def _limit(told: Told) -> str:
-    """Return a limit without its numbers, by which refusals belong together."""
-    found = _LIMIT.search(told.message)
-    return re.sub(r"\d+", "", found["limit"]) if found else ""
+def _which_limit(line: Logged) -> tuple[LimitKind, str, str]:
+    """Return of what and whose the limit is by which refusals belong together."""
+    limit = _limit(line.fields["limits"][0])
+    return limit.kind, limit.pool, limit.scope
+
+
+def _limit(fields: Mapping[str, Any]) -> Limit:
+    return Limit(**{each.name: fields[each.name] for each in dataclasses.fields(Limit)})
 
 
 def _removals(record: Record) -> Iterator[Episode]:
@@ -160,7 +162,7 @@ def _removals(record: Record) -> Iterator[Episode]:
     for (pool, reason), lines in together(ended, pool_and_reason, PAUSE_SECONDS):
         first, last = lines[0].at, lines[-1].at
         mark = marked.get(lines[0].fields["node"])
-        idle = words.duration(mark.at - mark.fields["idle_since"]) if mark else "a while"
+        idle = units.duration(mark.at - mark.fields["idle_since"]) if mark else "a while"
         yield Episode(
             at=first,
             kind=Kind.REMOVAL,
@@ -201,17 +203,3 @@ def _more(line: Logged) -> int:
 
 def _zone(record: Record, line: Logged) -> str:
     return record.groups[line.fields["group"]].zone
-
-
-def _in_words(text: str) -> str:
-    """Say the numbers of a limit as a person would; any other text stays as it is."""
-    if most := _MOST.match(text):
-        return f"{most['pool']} may have {most['most']} instances at most"
-    found = _BUDGET.match(text)
-    if found is None:
-        return text.strip()
-    if found["kind"] == _COST:
-        shown = [f"{float(found[part]):,.2f}" for part in ("used", "expected", "limit")]
-    else:
-        shown = [f"{float(found[part]) / 3600:,.1f} h" for part in ("used", "expected", "limit")]
-    return f"{shown[0]} used and {shown[1]} expected, of {shown[2]} a month"

@@ -6,8 +6,8 @@ It decides which events are worth a line of the report. It must not guess reason
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from autoscaler import units
 from autoscaler.machines.model import Reason
-from autoscaler.rehearsal import words
 from autoscaler.rehearsal.episode import Episode, Kind
 from autoscaler.rehearsal.guest_record import GuestLife
 from autoscaler.rehearsal.record import Record, Told
@@ -34,7 +34,7 @@ def _of(life: GuestLife, told: Sequence[Told], now: float) -> Iterator[Episode]:
     what = f"machine {life.machine.type} of {life.machine.group}"
     reasons = [each for each in told if each.reason in _REASONS]
     if reasons:
-        how_long = f"{words.duration(waited)} for a {what}"
+        how_long = f"{units.duration(waited)} for a {what}"
         is_over = "waited" if life.began_at is not None else "has waited"
         yield Episode(
             at=reasons[0].at,
@@ -50,6 +50,6 @@ def _of(life: GuestLife, told: Sequence[Told], now: float) -> Iterator[Episode]:
             at=promised.at,
             kind=Kind.ROOM,
             size=1,
-            what=f"{whose} got a {what}, and ran after {words.duration(waited)}",
+            what=f"{whose} got a {what}, and ran after {units.duration(waited)}",
             why=promised.message,
         )

@@ -5,6 +5,7 @@ It decides how waits are summed up and shown; it must not leave out those who st
 
 from collections.abc import Sequence
 
+from autoscaler import units
 from autoscaler.rehearsal import tables, words
 from autoscaler.rehearsal.guest_record import GuestLife, Guests, MachineUse
 from autoscaler.rehearsal.record import Record
@@ -35,7 +36,7 @@ def _waits(record: Record, lives: Sequence[GuestLife]) -> tuple[str, str, str]:
     if not lives:
         return "none", "", ""
     seconds = sorted(life.wait.seconds(record.ends_at) for life in lives)
-    return f"{len(lives):,}", words.duration(tables.quantile(seconds, 0.5)), words.duration(seconds[-1])
+    return f"{len(lives):,}", units.duration(tables.quantile(seconds, 0.5)), units.duration(seconds[-1])
 
 
 def checked(guests: Guests) -> str:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from autoscaler import units
 from autoscaler.rehearsal import words
 from autoscaler.rehearsal.episode import Episode, Kind, together
 from autoscaler.rehearsal.job_record import JobLife, QueuedJobs, Step, StepKind
@@ -35,7 +36,7 @@ def _admissions(life: JobLife) -> Iterator[Episode]:
                 kind=Kind.ADMISSION,
                 size=step.wanted,
                 what=f"{_name(life)} {'was admitted' if is_first else 'came back'} with {count}",
-                why=f"{step.why}, {words.duration(step.at - since)} after {waited}",
+                why=f"{step.why}, {units.duration(step.at - since)} after {waited}",
             )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from autoscaler import units
 from autoscaler.admission.quota import amounts
 from autoscaler.kube import shapes
 from autoscaler.rehearsal import tables, words
@@ -25,7 +26,7 @@ def _row(record: Record, lives: Sequence[JobLife]) -> tuple[str, ...]:
         f"{lives[0].namespace}/{lives[0].queue}",
         f"{len(lives):,}",
         f"{sum(life.wait.began_at is not None for life in lives):,}",
-        *(words.duration(tables.quantile(seconds, share)) for share in (0.5, 0.95)),
+        *(units.duration(tables.quantile(seconds, share)) for share in (0.5, 0.95)),
         _some(sum(life.evictions for life in lives)),
         _some(sum(life.added for life in lives)),
         _some(sum(life.ended_at is not None for life in lives)),

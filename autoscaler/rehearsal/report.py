@@ -3,6 +3,7 @@
 import textwrap
 from typing import Final
 
+from autoscaler import units
 from autoscaler.api.scaling import PriceList
 from autoscaler.cloud.prices import Prices
 from autoscaler.rehearsal import chart, episodes, guest_tables, job_tables, tables, words
@@ -19,7 +20,7 @@ def report(record: Record, given: PriceList) -> str:
     found = episodes.episodes(record)
     chosen = episodes.most_telling(found, TELLING)
     note = " (example prices)" if given.example else ""
-    cost = words.money(tables.cost_micros(record, record.instances, prices), given.currency)
+    cost = f"{given.currency} {units.money(tables.cost_micros(record, record.instances, prices))}"
     parts = [
         [f"{_short(record)}, for {cost}{note}."],
         [

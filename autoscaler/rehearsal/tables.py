@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from autoscaler import units
 from autoscaler.cloud.prices import Prices
-from autoscaler.rehearsal import chart, words
+from autoscaler.rehearsal import chart
 from autoscaler.rehearsal.record import InstanceLife, Record
 from autoscaler.rehearsal.waits import Waits
 
@@ -69,7 +70,7 @@ def waits(record: Record) -> list[str]:
 def _wait(record: Record, each: Waits) -> tuple[str, ...]:
     seconds = sorted(wait.seconds(record.ends_at) for wait in each.waits)
     still = sum(wait.began_at is None for wait in each.waits)
-    shown = [words.duration(quantile(seconds, share)) if seconds else "" for share in (0.5, 0.95, 1.0)]
+    shown = [units.duration(quantile(seconds, share)) if seconds else "" for share in (0.5, 0.95, 1.0)]
     return (each.work, each.scope or "none", f"{len(seconds):,} {each.what}", *shown, f"{still:,}" if still else "none")
 
 

@@ -28,7 +28,7 @@ async def test_limits_hold_and_each_is_named() -> None:
         assert len(world.nodes()) == 2
         assert len(world.bound()) == 6
         message = world.events("NotTriggerScaleUp")[0]["message"]
-        assert "maxActiveInstances 2 of pool workers" in message
+        assert "the pool has 2 of at most 2 instances" in message
         assert "the pool is disabled" in message
 
 
@@ -43,7 +43,7 @@ async def test_the_clusters_ceilings_hold() -> None:
             world.add_pod(f"p-{number}")
         await asyncio.sleep(120)
         assert len(world.nodes()) == 3
-        assert "the cluster's 12 cores" in world.events("NotTriggerScaleUp")[0]["message"]
+        assert "the cluster has 12 of at most 12 cores" in world.events("NotTriggerScaleUp")[0]["message"]
 
 
 @pytest.mark.accept("P7")
@@ -57,7 +57,7 @@ async def test_a_budget_that_is_reached_starts_nothing_more_and_ends_no_work() -
         await asyncio.sleep(3600)
         bound = world.bound()
         assert 1 <= len(bound) < 20
-        assert "PoolSecondsPerMonth" in world.events("NotTriggerScaleUp")[0]["message"]
+        assert "the pool may use 2 h of instances a month" in world.events("NotTriggerScaleUp")[0]["message"]
         await asyncio.sleep(4 * 3600)
         assert world.bound() == bound  # far over the limit by now, and nobody was killed
 

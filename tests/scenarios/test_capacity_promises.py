@@ -62,7 +62,7 @@ async def test_what_a_zone_has_not_or_does_not_offer_is_taken_back_and_tried_els
         gaps = [after - before for (before, gone), (after, _) in itertools.pairwise(told) if not gone]
         assert not [gap for gap in gaps[1:] if gap > 0.3]  # the next one was asked in the same cycle
         told_of = {name: each.get("reason", "").partition(":")[0] for name, each in groups(world).items()}
-        assert told_of == {A: "InsufficientCapacity", B: "Unsupported", C: ""}
+        assert told_of == {A: "unavailable (InsufficientCapacity)", B: "unavailable (Unsupported)", C: ""}
         assert groups(world)[A]["unavailableUntil"] < groups(world)[B]["unavailableUntil"]
 
 
@@ -332,9 +332,9 @@ async def test_a_gpu_that_never_appears_is_not_waited_for_for_ever() -> None:
 @simulated
 async def test_every_ceiling_of_the_cluster_holds_and_is_named() -> None:
     for scaling, want, why in (
-        (Scaling(nodes=2), 2, "the cluster's 2 nodes"),
-        (Scaling(cores=13), 3, "the cluster's 13 cores"),
-        (Scaling(launches_per_minute=4), 4, "4 launches a minute"),
+        (Scaling(nodes=2), 2, "the cluster has 2 of at most 2 nodes"),
+        (Scaling(cores=13), 3, "the cluster has 12 of at most 13 cores"),
+        (Scaling(launches_per_minute=4), 4, "4 of at most 4 instances were started within a minute"),
     ):
         world = World()
         world.add_pool()

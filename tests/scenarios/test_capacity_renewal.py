@@ -319,7 +319,7 @@ async def test_a_ceiling_that_holds_it_back_is_told_and_nothing_is_drained() -> 
         assert service.running() == before
         assert conditions(world)["UpToDate"] == (
             "Outdated",
-            "2 of 2 instances are of an older launch template; held by: the cluster's 2 nodes",
+            "2 of 2 instances are of an older launch template; held by: the cluster has 2 of at most 2 nodes",
         )
     async with runtime(world, "b", scaling=Scaling(nodes=3)):
         await asyncio.sleep(900)

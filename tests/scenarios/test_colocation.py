@@ -132,7 +132,10 @@ async def test_where_no_zone_takes_all_nothing_is_started_and_every_pod_is_told_
         assert world.desired() == {}
         told = {event["involvedObject"]["name"]: event["message"] for event in world.events(NOT_TRIGGERED)}
         assert set(told) == {f"train-{number}" for number in range(6)}
-        assert "NoZoneForAll: Job train (wants 6, has 3); 3 AtMaximum (wants 1, has 0)" in told["train-0"]
+        assert (
+            "no zone takes all 6 pods of Job train: at most 3, with what would be started; the group has 1 of at most 1"
+            in told["train-0"]
+        )
         world.add_group(NodeGroupKey(pool="workers", zone="d", instance_type="m5.xlarge"), maximum=2)
         await asyncio.sleep(180)
         assert zones(world) == {"d": 6}

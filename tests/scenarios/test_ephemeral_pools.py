@@ -116,7 +116,7 @@ async def test_limits_hold_while_instances_are_spent_and_replaced() -> None:
         for number in range(7):
             world.add_pod(f"p-{number}")
         await asyncio.sleep(30)
-        assert "maxActiveInstances 2 of pool workers" in world.events("NotTriggerScaleUp")[0]["message"]
+        assert "the pool has 2 of at most 2 instances" in world.events("NotTriggerScaleUp")[0]["message"]
         await asyncio.sleep(2400)
         assert len(world.done) == 7
         assert world.most == 2
@@ -318,7 +318,7 @@ async def test_instances_that_refuse_the_pod_they_are_kept_for_are_given_up_afte
         world.add_pod("unwanted")
         await asyncio.sleep(3600)
         assert len(world.cloud.instances) == 2
-        assert "Missed" in world.events("NotTriggerScaleUp")[-1]["message"]
+        assert "did not take such a pod" in world.events("NotTriggerScaleUp")[-1]["message"]
 
 
 class Telling(Mortal):

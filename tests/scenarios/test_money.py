@@ -61,7 +61,7 @@ async def test_a_limit_of_money_stops_launches_spares_work_and_lets_idle_instanc
         world.add_pod("late", cpu="3")
         await asyncio.sleep(HOUR)
         assert world.bound() == {name: node for name, node in working.items() if name != "works-2"}
-        assert "PoolCostPerMonth 8.00 of pool workers" in world.events("NotTriggerScaleUp")[-1]["message"]
+        assert "the pool may cost 8.00 a month" in world.events("NotTriggerScaleUp")[-1]["message"]
         assert len(world.cloud.instances) == 3
         told, prices = float(pool(world)["status"]["costThisMonth"]), Prices.of(scaling.prices)
         billed = ledger.cost_micros(world.cloud.instances.values(), prices, world.cloud.clock.now()) / MICROS
@@ -155,11 +155,11 @@ async def test_a_budget_of_money_is_warned_about_at_80_percent_in_condition_even
         await asyncio.sleep(0.13 * HOUR)
         assert standing(world)["WithinBudget"] == "BudgetNearlyUsed"
         (message,) = (each["message"] for each in pool(world)["status"]["conditions"] if each["type"] == "WithinBudget")
-        assert message == "PoolCostPerMonth 100: 80 % or more is used"
+        assert message == "the pool may cost 100.00 a month: 80 % or more is used"
         (event,) = world.events("BudgetNearlyUsed")
         assert event["type"] == "Warning"
         assert event["involvedObject"]["name"] == "workers"
-        assert event["message"].startswith("PoolCostPerMonth 100.00 of pool workers: 80.")
+        assert event["message"].startswith("the pool may cost 100.00 a month: 80.")
         shown = running.metrics.render().decode()
         (ratio,) = (
             float(line.rpartition(" ")[2])

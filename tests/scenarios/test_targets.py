@@ -56,7 +56,7 @@ async def test_all_pods_begin_within_the_target_on_a_fraction_of_the_instances()
         add_jobs(world, 12)
         await asyncio.sleep(60)
         assert len(world.cloud.instances) == 4  # 600 s a pod while nobody knows better: three pods a place
-        held = [event for event in world.events("NotTriggerScaleUp") if "WithinTargetLatency" in event["message"]]
+        held = [event for event in world.events("NotTriggerScaleUp") if "get a slot now" in event["message"]]
         assert len(held) == 8
         await asyncio.sleep(1320 - 60)
         assert in_phase(world, "Pending") == 0
@@ -108,7 +108,7 @@ async def test_a_scopes_budget_stops_what_would_pass_it_ends_no_work_and_begins_
         add_jobs(world, 3, "later")
         await asyncio.sleep(3 * 3600)
         assert in_phase(world, "Pending") == 3
-        assert any("ScopeSecondsPerMonth" in event["message"] for event in world.events("NotTriggerScaleUp"))
+        assert any("a month in pool workers" in event["message"] for event in world.events("NotTriggerScaleUp"))
         await asyncio.sleep(3600 + RUN_SECONDS + 120)  # midnight
         assert in_phase(world, "Pending", "Running") == 0
 

@@ -128,7 +128,7 @@ async def test_a_provider_of_one_file_is_scaled_up_and_down_and_stands_in_the_bo
             world.add_pod(f"p-{number}", cpu="3")
         await asyncio.sleep(30)
         assert len(shelf.running()) == len(world.bound()) == 3
-        assert "AtMaximum" in world.events("NotTriggerScaleUp")[0]["message"]
+        assert " of at most " in world.events("NotTriggerScaleUp")[0]["message"]
         assert {each["status"]["phase"] for each in world.instances()} == {"Ready"}
         for number in range(4):
             world.delete_pod(f"p-{number}")

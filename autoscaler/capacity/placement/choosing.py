@@ -5,7 +5,7 @@ Knows how many more nodes each group may get, by itself and under limits that gr
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Final
+from typing import Final, assert_never
 
 from autoscaler.api.scaling import Expander
 from autoscaler.capacity import model
@@ -94,9 +94,10 @@ class Chooser:
         """Tell why a group may get no more nodes; None if it may."""
         group = self._field.groups[number]
         if group.refused is not None:
-            return model.Rejection(reason=model.Reason.REFUSED, what=group.refused)
+            return group.refused
         if self._more[number] <= 0:
-            return model.Rejection(reason=model.Reason.AT_MAXIMUM, wanted=1, available=0)
+            most = group.nodes + group.more
+            return model.Rejection(reason=model.Reason.AT_MAXIMUM, wanted=most - self._more[number], available=most)
         for limit in self._limits:
             if limit.allows(self._family(number)) <= 0:
                 return limit.rejection(self._family(number))
@@ -163,22 +164,18 @@ class _Allowance:
 
     def __init__(self, limit: model.Limit) -> None:
         self._limit = limit
-        self._nodes = limit.nodes
-        self._cpu_millis = limit.cpu_millis
+        self._left = limit.left
         self._told = False
 
     def allows(self, family: ground.Family) -> int:
         """Return how many more nodes of a family it allows."""
-        if self._limit.pool not in {None, family.pool}:
+        if self._limit.pool not in {"", family.pool}:
             return _MANY
-        by_nodes = _MANY if self._nodes is None else self._nodes
-        by_cpu = _MANY if self._cpu_millis is None or not family.cpu_millis else self._cpu_millis // family.cpu_millis
-        return min(by_nodes, by_cpu)
+        return self._left // self._limit.takes(family.cpu_millis)
 
     def spend(self, family: ground.Family, nodes: int) -> None:
-        if self._limit.pool in {None, family.pool}:
-            self._nodes = None if self._nodes is None else self._nodes - nodes
-            self._cpu_millis = None if self._cpu_millis is None else self._cpu_millis - nodes * family.cpu_millis
+        if self._limit.pool in {"", family.pool}:
+            self._left -= nodes * self._limit.takes(family.cpu_millis)
             self._told = False
 
     def is_new(self) -> bool:
@@ -187,14 +184,9 @@ class _Allowance:
         return not was
 
     def rejection(self, family: ground.Family) -> model.Rejection:
-        """Name the limit, with what is wanted and what is left."""
-        by_nodes = self._nodes is not None and self._nodes <= 0
-        return model.Rejection(
-            reason=model.Reason.LIMIT,
-            what=self._limit.name,
-            wanted=1 if by_nodes else family.cpu_millis,
-            available=max(0, (self._nodes if by_nodes else self._cpu_millis) or 0),
-        )
+        """Return the limit with all that was given, and how much one more node would take."""
+        limit = self._limit.with_more(self._limit.left - self._left)
+        return model.Rejection(reason=model.Reason.LIMIT, wanted=limit.takes(family.cpu_millis), numbers=limit)
 
 
 def nodes_filled(wanted: Sequence[int], family: ground.Family) -> float:
@@ -205,11 +197,17 @@ def nodes_filled(wanted: Sequence[int], family: ground.Family) -> float:
 def _judged(
     field: ground.Ground, expander: Expander, families: Sequence[ground.Family], used: Sequence[float]
 ) -> list[float]:
-    """Judge families by one expander; less is better."""
-    if expander is not Expander.PRICE:
-        return [family.waste(used) for family in families]
-    value = sum(amount * worth for amount, worth in zip(used, field.values, strict=True)) or 1.0
-    return [family.price / value for family in families]
+    """Judge families by one expander; less is better. Balance is reckoned apart: to it all families are equal."""
+    match expander:
+        case Expander.LEAST_WASTE:
+            return [family.waste(used) for family in families]
+        case Expander.PRICE:
+            value = sum(amount * worth for amount, worth in zip(used, field.values, strict=True)) or 1.0
+            return [family.price / value for family in families]
+        case Expander.BALANCED:
+            return [0.0] * len(families)
+        case _:
+            assert_never(expander)
 
 
 def _fluid(wanted: Sequence[int], has: Sequence[int]) -> tuple[float, list[float]]:

@@ -22,9 +22,7 @@ class Explainer:
         self._field = field
         self._spreads = spreads
         self._refused = _merged(
-            (number, model.Rejection(reason=model.Reason.REFUSED, what=group.refused))
-            for number, group in enumerate(field.groups)
-            if group.refused is not None
+            (number, group.refused) for number, group in enumerate(field.groups) if group.refused is not None
         )
         self._closed = _merged(
             (number, why) for number in range(len(field.groups)) if (why := chooser.why_closed(number)) is not None
@@ -81,7 +79,7 @@ def _by_pool(
     yield from refused
     for number, group in enumerate(field.groups) if demand.missed else ():
         if group.key in demand.missed:
-            yield 1 << number, model.Rejection(reason=model.Reason.MISSED, what=demand.missed[group.key])
+            yield 1 << number, demand.missed[group.key]
 
 
 def _by_node(field: ground.Ground, demand: model.Demand) -> Iterator[tuple[int, model.Rejection]]:

@@ -54,6 +54,10 @@ def resident(labels: dict[str, str] | None = None, *, namespace: str = "default"
     )
 
 
+def limit(most: int, kind: model.LimitKind = model.LimitKind.CLUSTER_NODES, **of: Any) -> model.Limit:
+    return model.Limit(**{"kind": kind, "most": most, "used": 0, **of})
+
+
 def template(
     zone: str = "a",
     cpu_millis: int = 4000,

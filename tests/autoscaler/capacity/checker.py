@@ -100,14 +100,13 @@ def _bounds(situation: model.Situation, placement: model.Placement) -> Iterator[
         f"{key}: {n} nodes filled of {asked.get(key, 0)} asked for" for key, n in used.items() if n > asked[key]
     )
     for limit in situation.limits:
-        new = {k: n for k, n in placement.new_nodes().items() if limit.pool in (None, k.pool)}
+        new = {k: n for k, n in placement.new_nodes().items() if limit.pool in ("", k.pool)}
         cpu = sum(
             n * (groups[k].template.capacity or groups[k].template.allocatable).get("cpu", 0) for k, n in new.items()
         )
-        if limit.nodes is not None and sum(new.values()) > limit.nodes:
-            yield f"limit {limit.name}: {sum(new.values())} nodes of {limit.nodes}"
-        if limit.cpu_millis is not None and cpu > limit.cpu_millis:
-            yield f"limit {limit.name}: {cpu} of {limit.cpu_millis}"
+        taken = cpu if limit.kind is model.LimitKind.CLUSTER_CPU else limit.each * sum(new.values())
+        if taken > max(0, limit.most - limit.used - limit.expected):
+            yield f"{limit}: {taken} taken"
 
 
 def _accounts(situation: model.Situation, placement: model.Placement) -> Iterator[str]:

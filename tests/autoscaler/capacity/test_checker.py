@@ -10,6 +10,7 @@ from autoscaler.kube import objects
 from tests.autoscaler.capacity import builders, checker
 from tests.autoscaler.capacity.builders import demand, group, room
 
+NO = model.Rejection(reason=model.Reason.SUSPENDED)
 WEB = {"app": "web"}
 
 
@@ -45,10 +46,10 @@ def test_a_good_placement_is_good() -> None:
         (demand(tolerations=[{"key": "only", "value": "them"}]), group(taints=[("only", "us", "NoSchedule")])),
         (demand(of={"zones": frozenset("b")}), group()),
         (demand(of={"pools": (frozenset({"other"}),)}), group()),
-        (demand(of={"missed": {builders.key(): "twice"}}), group()),
+        (demand(of={"missed": {builders.key(): NO}}), group()),
         (demand(resourceClaims=[{"name": "card"}]), group()),
         (demand(), group(of={"more": 0})),
-        (demand(), group(of={"refused": "why not"})),
+        (demand(), group(of={"refused": NO})),
         (demand(affinity=builders.together(keys.ZONE, WEB)), group()),
     ],
 )
@@ -72,9 +73,13 @@ def test_a_group_without_a_reason_is_found() -> None:
 
 def test_limits_that_are_exceeded_are_found() -> None:
     pods = demand(4000, count=2)
-    for limit in (model.Limit(name="x", nodes=1), model.Limit(name="x", pool="pool", cpu_millis=7000)):
+    for limit in (
+        builders.limit(3, used=2),
+        builders.limit(7000, model.LimitKind.CLUSTER_CPU, pool="pool"),
+        builders.limit(1000, model.LimitKind.POOL_SECONDS, used=200, expected=200, each=301),
+    ):
         assert found(launched(launch((pods, 1), nodes=2)), pods, groups=[group()], limits=[limit])
-    other = model.Limit(name="x", pool="other", nodes=0)
+    other = builders.limit(0, pool="other")
     assert not found(launched(launch((pods, 1), nodes=2)), pods, groups=[group()], limits=[other])
 
 

@@ -96,12 +96,14 @@ def test_where_no_zone_takes_all_nothing_is_started_and_all_are_told() -> None:
     plan = planned(members(6), groups=(seen.group(zone="a", maximum=1), seen.group(zone="b", maximum=1)))
     assert plan.launches == ()
     assert len(plan.despairs[0].pods) == 6
-    want = "NoZoneForAll: Job train (wants 6, has 3); 2 AtMaximum (wants 1, has 0) [workers/a/m5.xlarge, workers/b/"
+    want = "no zone takes all 6 pods of Job train: at most 3, with what would be started; the group has 1 of at most 1"
     assert want in told(plan)
 
 
 def test_without_any_group_that_is_said() -> None:
-    assert "NoZoneForAll: Job train (wants 1, has 0)" in told(planned(members(1), groups=()))
+    assert "no zone takes all 1 pods of Job train: at most 0, with what would be started" in told(
+        planned(members(1), groups=())
+    )
 
 
 def test_a_party_that_is_not_whole_yet_waits_and_wakes_us() -> None:
@@ -127,7 +129,7 @@ def test_parties_that_only_fit_one_after_the_other_are_taken_in_their_order() ->
     plan = planned(pods, ceilings=Ceilings(nodes=3))
     assert grown(plan) == {"a": 2}
     assert {pod.meta.controller.name for hope in plan.hopes for pod in hope.pods if pod.meta.controller} == {"first"}
-    assert "the cluster's 3 nodes" in told(plan)
+    assert "the cluster has 3 of at most 3 nodes" in told(plan)
 
 
 def test_a_limit_that_zones_share_is_spent_once() -> None:
@@ -167,7 +169,7 @@ def test_a_scopes_budget_that_is_not_enough_for_all_holds_all_back() -> None:
     plan = planned(members(6), scopes={"research": scope}, namespaces={"default": {keys.SCOPE: "research"}})
     assert plan.launches == ()
     assert len(plan.despairs[0].pods) == 6
-    assert "NoZoneForAll: Job train" in told(plan)
+    assert " pods of Job train: at most " in told(plan)
 
 
 def test_one_that_others_leave_too_little_for_is_left_out_as_a_whole_and_looked_at_again() -> None:

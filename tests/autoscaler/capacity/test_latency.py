@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.capacity import latency
-from autoscaler.capacity.latency import Patience, Reason, Target
+from autoscaler.capacity.latency import Reason, Target
 from tests.autoscaler.capacity import books
 
 WAITING = st.integers(0, 5000)
@@ -154,9 +154,3 @@ def test_the_time_to_boot_is_that_of_most_instances() -> None:
     }
     assert latency.boot_seconds(known, nodes) == 70
     assert latency.boot_seconds([], nodes) == latency.BOOT_SECONDS
-
-
-def test_patience_is_told_with_its_numbers() -> None:
-    target = Target(target_seconds=720, boot_seconds=120, duration_seconds=600)
-    want = "Target: 40 of 100 pods get a place, 10 are busy (target 720 s, boot 120 s, 2 pods a place)"
-    assert str(Patience(waiting=100, places=40, target=target, busy=10)) == want

@@ -7,6 +7,7 @@ import pytest
 from autoscaler.api import keys
 from autoscaler.api.resources.types import Taint, TaintEffect
 from autoscaler.capacity import daemons, offers
+from autoscaler.capacity.model import LimitKind, Reason, Rejection
 from autoscaler.capacity.snapshot import Ceilings, Unavailable
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -21,21 +22,20 @@ def test_a_group_may_grow_to_its_maximum_and_late_instances_count() -> None:
 @pytest.mark.parametrize(
     ("what", "want"),
     [
-        ({"pools": {}}, "no InstancePool workers"),
-        ({"pools": {"workers": seen.pool(enabled=False)}}, "disabled"),
-        ({"foreign": "cluster-autoscaler"}, "cluster-autoscaler scales"),
-        ({"types": {}}, "nobody knows the instance type m5.xlarge"),
+        ({"pools": {}}, Rejection(reason=Reason.NO_POOL, what="workers")),
+        ({"pools": {"workers": seen.pool(enabled=False)}}, Rejection(reason=Reason.DISABLED)),
+        ({"foreign": "cluster-autoscaler"}, Rejection(reason=Reason.OTHER_AUTOSCALER, what="cluster-autoscaler")),
+        ({"types": {}}, Rejection(reason=Reason.UNKNOWN_TYPE, what="m5.xlarge")),
         (
             {"unavailable": {seen.group().key: Unavailable(until=seen.NOW + 90, reason="InsufficientCapacity")}},
-            "InsufficientCapacity for 90 s more",
+            Rejection(reason=Reason.UNAVAILABLE, what="InsufficientCapacity", wanted=90),
         ),
-        ({"groups": (seen.group(suspended=frozenset({"Launch"})),)}, "suspended"),
+        ({"groups": (seen.group(suspended=frozenset({"Launch"})),)}, Rejection(reason=Reason.SUSPENDED)),
     ],
 )
-def test_a_group_that_takes_nothing_says_why(what: dict[str, Any], want: str) -> None:
+def test_a_group_that_takes_nothing_says_why(what: dict[str, Any], want: Rejection) -> None:
     (group,) = offers.groups(seen.snapshot(**{"groups": (seen.group(),), **what}))
-    assert group.refused is not None
-    assert want in group.refused
+    assert group.refused == want
 
 
 def test_a_shortage_that_is_over_holds_nothing_back() -> None:
@@ -44,7 +44,7 @@ def test_a_shortage_that_is_over_holds_nothing_back() -> None:
     assert group.refused is None
 
 
-def test_limits_say_what_is_left_of_them() -> None:
+def test_limits_say_how_much_of_them_is_used() -> None:
     groups = (seen.group("i-1", desired=2), seen.group("i-2", zone="b"))
     limits = offers.limits(
         seen.snapshot(
@@ -54,11 +54,11 @@ def test_limits_say_what_is_left_of_them() -> None:
             launched=3,
         )
     )
-    assert [(limit.pool, limit.nodes, limit.cpu_millis) for limit in limits] == [
-        ("workers", 2, None),
-        (None, 1, None),
-        (None, None, 8_000),
-        (None, 7, None),
+    assert [(limit.kind, limit.pool, limit.most, limit.used) for limit in limits] == [
+        (LimitKind.POOL_INSTANCES, "workers", 5, 3),
+        (LimitKind.CLUSTER_NODES, "", 4, 3),
+        (LimitKind.CLUSTER_CPU, "", 20_000, 12_000),
+        (LimitKind.LAUNCHES, "", 10, 3),
     ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from autoscaler.api import keys
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity import accounting, decide
-from autoscaler.capacity.model import Policy, Reason
+from autoscaler.capacity.model import Limit, LimitKind, Policy, Reason
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -142,7 +142,9 @@ def test_a_budget_that_is_committed_is_told_with_its_numbers() -> None:
     got = plan(scope(workers={"targetMaxSecondsPerMonth": 10}), jobs(2), (seen.group(),))
     assert launched(got) == {}
     (despair,) = got.despairs
-    assert "ScopeSecondsPerMonth 10 s of scope team in pool workers" in despair.rejections[0].what
+    numbers = despair.rejections[0].numbers
+    assert isinstance(numbers, Limit)
+    assert (numbers.kind, numbers.scope, numbers.pool, numbers.most) == (LimitKind.SCOPE_SECONDS, "team", "workers", 10)
 
 
 def test_a_budget_holds_for_pods_that_never_end_too() -> None:

@@ -135,13 +135,16 @@ def test_a_full_pool_is_drained_without_one_more() -> None:
 @pytest.mark.parametrize(
     ("more", "want"),
     [
-        ({"ceilings": Ceilings(nodes=2)}, "the cluster's 2 nodes"),
-        ({"ceilings": Ceilings(cpu_millis=11_000)}, "the cluster's 11 cores"),
-        ({"ceilings": Ceilings(launches_per_minute=1), "launched": 1}, "1 launches a minute"),
+        ({"ceilings": Ceilings(nodes=2)}, "the cluster has 2 of at most 2 nodes"),
+        ({"ceilings": Ceilings(cpu_millis=11_000)}, "the cluster has 8 of at most 11 cores"),
+        (
+            {"ceilings": Ceilings(launches_per_minute=1), "launched": 1},
+            "1 of at most 1 instances were started within a minute",
+        ),
         ({"pools": {"workers": seen.pool(enabled=False)}}, "the pool is disabled"),
         (
             {"pools": {"workers": seen.pool(limits={"targetMaxSecondsPerMonth": 10})}},
-            "PoolSecondsPerMonth 10 s of pool workers",
+            "the pool may use 10 s of instances a month",
         ),
     ],
     ids=lambda each: each if isinstance(each, str) else "",

@@ -1,12 +1,17 @@
 """What the runtime wrote becomes a few decisions: what belongs together is one, and nothing is made up."""
 
+import dataclasses
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.capacity import telling
+from autoscaler.capacity.budgets import State
+from autoscaler.capacity.model import Limit, LimitKind
 from autoscaler.cloud.port import Verdict
 from autoscaler.rehearsal import episodes
 from autoscaler.rehearsal.episode import Episode, Kind
-from autoscaler.rehearsal.record import Record, Told
+from autoscaler.rehearsal.record import Logged, Record
 from tests.autoscaler.rehearsal import records
 from tests.autoscaler.rehearsal.records import desired, logged, told
 
@@ -16,16 +21,19 @@ def only(record: Record, kind: Kind) -> list[tuple[str, str]]:
 
 
 def test_a_burst_is_one_decision_and_a_later_one_another() -> None:
-    logs = (desired(0, "spot.a", 0, 2), desired(60, "spot.b", 0, 3), desired(2000, "spot.a", 2, 3))
-    pods = (
-        told("TriggeredScaleUp", 0, "pod triggered scale-up: [{spot.a 0->2 (max: 20)}]"),
-        told("TriggeredScaleUp", 60, "pod triggered scale-up: [{spot.b 0->3 (max: 20)}]", name="other"),
+    logs = (
+        desired(0, "spot.a", 0, 2),
+        logged("scale_up", 0, groups=["spot.a"], pods=[("builds", "x")]),
+        desired(60, "spot.b", 0, 3),
+        logged("scale_up", 60, groups=["spot.b"], pods=[("builds", "x"), ("builds", "y")]),
+        logged("scale_up", 60, groups=["gpu.a"], pods=[("builds", "z")]),
+        desired(2000, "spot.a", 2, 3),
     )
     want = [
         ("5 instances of spot started until 06:01 (a 2, b 3)", "no room for 2 pods (builds 2)"),
         ("1 instance of spot started (a 1)", "no room for 0 pods ()"),
     ]
-    assert only(records.record(logs=logs, told=pods), Kind.GROWTH) == want
+    assert only(records.record(logs=logs), Kind.GROWTH) == want
 
 
 def test_what_was_taken_back_or_not_done_did_not_grow() -> None:
@@ -58,24 +66,26 @@ def test_a_shortage_names_zone_types_and_what_was_started_elsewhere() -> None:
 
 
 def test_a_budget_is_told_once_for_each_state_in_instance_hours() -> None:
-    text = "PoolSecondsPerMonth 7200 s of pool gpu: 3600 s used, 1800 s expected, one more takes 7505 s"
-    events = [told(reason, 0, text, name="gpu") for reason in ("BudgetCommitted", "BudgetCommitted", "BudgetSpent")]
-    numbers = "1.0 h used and 0.5 h expected, of 2.0 h a month"
+    budget = Limit(kind=LimitKind.POOL_SECONDS, pool="gpu", most=7200, used=3600, expected=1800, each=7505)
+    states = (State.COMMITTED, State.COMMITTED, State.SPENT)
+    logs = tuple(logged("budget_changed", 0, state=state, **dataclasses.asdict(budget)) for state in states)
+    numbers = telling.limit(budget)
     want = [
         ("the month's budget of gpu allows no more instances", numbers),
         ("the month's budget of gpu is used up: idle instances end at once", numbers),
     ]
-    assert only(records.record(told=tuple(events)), Kind.BUDGET) == want
+    assert only(records.record(logs=logs), Kind.BUDGET) == want
 
 
 def test_pods_that_a_limit_leaves_waiting_are_counted_together() -> None:
-    def refused(name: str, after: float, used: int) -> Told:
-        why = f"LimitReached: maxActiveInstances {used} of pool spot (wants 1, has 0) [spot/a/m7i.4xlarge]"
-        return told("NotTriggerScaleUp", after, f"pod didn't trigger scale-up: 3 {why}; 1 AtMaximum", name=name)
+    def refused(name: str, after: float, used: int) -> Logged:
+        limit = Limit(kind=LimitKind.POOL_INSTANCES, pool="spot", most=60, used=used)
+        return logged("no_scale_up", after, limits=[dataclasses.asdict(limit)], pods=[("builds", name)])
 
-    events = (refused("x", 0, 60), refused("y", 30, 60), refused("x", 90, 60))
-    want = [("no instance for 2 pods until 06:01 (builds 2)", "spot may have 60 instances at most")]
-    assert only(records.record(told=events), Kind.LIMIT) == want
+    others = logged("no_scale_up", 40, limits=[], pods=[("builds", "z")])
+    logs = (refused("x", 0, 60), refused("y", 30, 61), others, refused("x", 90, 60))
+    want = [("no instance for 2 pods until 06:01 (builds 2)", "spot: the pool has 60 of at most 60 instances")]
+    assert only(records.record(logs=logs), Kind.LIMIT) == want
 
 
 def test_removals_say_for_how_long_there_was_no_work() -> None:

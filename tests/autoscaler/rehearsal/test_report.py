@@ -1,13 +1,12 @@
 """The report's parts say what the record says: counts over the day, waits, and money."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.scaling import PriceList
 from autoscaler.cloud.prices import Prices
-from autoscaler.rehearsal import chart, report, tables, words
+from autoscaler.rehearsal import chart, report, tables
 from tests.autoscaler.rehearsal import records
 from tests.autoscaler.rehearsal.records import DAY, HOUR, START, instance
 
@@ -81,22 +80,6 @@ def test_waits_are_told_by_median_and_worst_and_who_waits_still() -> None:
         "none",
     ]
     assert second.split() == ["late", "none", "2", "jobs", "0", "s", "24", "h", "24", "h", "1"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "want"),
-    [
-        (0.4, "0 s"),
-        (59, "59 s"),
-        (60, "1 min"),
-        (95, "1 min 35 s"),
-        (725, "12 min"),
-        (3600, "1 h"),
-        (9060, "2 h 31 min"),
-    ],
-)
-def test_durations_are_written_as_people_do(seconds: float, want: str) -> None:
-    assert words.duration(seconds) == want
 
 
 def test_the_whole_is_short_and_says_where_prices_come_from() -> None:

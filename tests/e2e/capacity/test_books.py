@@ -51,7 +51,7 @@ def test_at_80_percent_of_a_budget_condition_event_and_metric_warn_and_not_befor
     runtime = start()
     waiting.eventually(lambda: budget(site, near) and budget(site, calm))
     assert (budget(site, near)["status"], budget(site, near)["reason"]) == ("False", "BudgetNearlyUsed")
-    assert budget(site, near)["message"] == "PoolSecondsPerMonth 1000000 s: 80 % or more is used"
+    assert budget(site, near)["message"] == "the pool may use 277 h 46 min of instances a month: 80 % or more is used"
     assert (budget(site, calm)["status"], budget(site, calm)["reason"]) == ("True", "WithinBudget")
     waiting.eventually(lambda: warnings(site, near))
     assert warnings(site, near).keys() == {"BudgetNearlyUsed"}
@@ -72,7 +72,7 @@ def test_money_that_is_spent_starts_nothing_and_the_next_pool_is_used(site: Site
     site.wait_bound("one")
     assert site.desired() == {groups[1]: 1}
     site.add_pod("two", nodeSelector={keys.INSTANCE_POOL: spent})
-    site.wait_told("two", "NotTriggerScaleUp", f"PoolCostPerMonth 12.00 of pool {spent}: 12.50 used")
+    site.wait_told("two", "NotTriggerScaleUp", "the pool may cost 12.00 a month: 12.50 used")
     assert site.status(spent)["costThisMonth"] == "12.50"
     assert budget(site, spent)["reason"] == "BudgetSpent"
     assert measured(runtime, "sluice_pool_cost_this_month", spent) == 12.5

@@ -138,7 +138,11 @@ def test_where_no_zone_takes_all_of_a_job_nothing_is_started_and_its_pods_are_to
     site.wait_known(*made)
     launch(3)
     (last,) = waiting.eventually(lambda: sorted(site.pods())[2:])
-    site.wait_told(last, "NotTriggerScaleUp", "NoZoneForAll: Job train (wants 3, has 2); 2 AtMaximum")
+    site.wait_told(
+        last,
+        "NotTriggerScaleUp",
+        "no zone takes all 3 pods of Job train: at most 2, with what would be started; the group has ",
+    )
     assert gates(site) == ["0", "1", "2"]
     assert not site.instances()
     job = f"/apis/batch/v1/namespaces/{site.namespace}/jobs/train"

@@ -1,5 +1,6 @@
 """Waiting pods go where Kubernetes would let them run, on as few nodes as they need, or nowhere with a reason."""
 
+import dataclasses
 from collections import Counter
 from typing import Any
 
@@ -10,6 +11,7 @@ from autoscaler.capacity import model, placement
 from tests.autoscaler.capacity import builders, checker
 from tests.autoscaler.capacity.builders import demand, group, room, situation
 
+NO = model.Rejection(reason=model.Reason.SUSPENDED)
 WEB = {"app": "web"}
 ZONES = ("a", "b", "c")
 CARD: dict[str, Any] = {"example.com/card": 1}
@@ -209,7 +211,7 @@ def test_a_full_zone_holds_a_spread_back_and_the_numbers_are_told() -> None:
 
 def test_a_zone_without_any_node_or_group_is_no_domain() -> None:
     wide = demand(count=9, labels=WEB, topologySpreadConstraints=builders.spread(keys.ZONE, WEB))
-    groups = [group("a"), group("b"), group("c", of={"refused": "out of capacity"})]
+    groups = [group("a"), group("b"), group("c", of={"refused": NO})]
     assert sum(by_zone(placed(wide, groups=groups)).values()) == 9
 
 
@@ -298,29 +300,40 @@ def test_what_is_not_planned_for_is_said_and_not_guessed() -> None:
 
 
 def test_a_refused_group_gets_nothing_and_says_why() -> None:
-    groups = [group("a", of={"refused": "out of capacity until 10:00"}), group("b")]
+    groups = [group("a", of={"refused": NO}), group("b")]
     assert list(placed(demand(count=9), groups=groups).new_nodes()) == [builders.key("b")]
     result = placed(demand(), groups=groups[:1])
-    assert reasons(result)[model.Reason.REFUSED].what == "out of capacity until 10:00"
+    assert result.unplaced[0].rejections == (dataclasses.replace(NO, groups=(builders.key("a"),)),)
 
 
 @pytest.mark.parametrize(
     ("limit", "want"),
     [
-        (model.Limit(name="pool limit", pool="pool", nodes=3), (3, 1, 0)),
-        (model.Limit(name="nodes", nodes=2), (2, 1, 0)),
-        (model.Limit(name="cores", cpu_millis=17_000), (4, 4000, 1000)),
+        (builders.limit(5, pool="pool", used=2), (3, 1, 5)),
+        (builders.limit(2), (2, 1, 2)),
+        (builders.limit(17_000, model.LimitKind.CLUSTER_CPU), (4, 4000, 16_000)),
+        (builders.limit(1000, model.LimitKind.POOL_SECONDS, used=100, expected=200, each=300), (2, 300, 700)),
+        (builders.limit(1, used=3), (0, 1, 3)),
     ],
 )
-def test_shared_limits_hold_and_are_named(limit: model.Limit, want: tuple[int, int, int]) -> None:
+def test_shared_limits_hold_and_are_named_with_what_was_given(limit: model.Limit, want: tuple[int, int, int]) -> None:
     result = placed(demand(4000, count=9), groups=[group("a"), group("b")], limits=[limit])
     (said,) = result.unplaced[0].rejections
-    assert (said.reason, said.what, len(said.groups)) == (model.Reason.LIMIT, limit.name, 2)
-    assert (nodes(result), said.wanted, said.available) == want
+    assert isinstance(said.numbers, model.Limit)
+    assert (said.reason, dataclasses.replace(said.numbers, used=limit.used)) == (model.Reason.LIMIT, limit)
+    assert (nodes(result), said.wanted, said.numbers.used, len(said.groups)) == (*want, 2)
+
+
+def test_a_group_that_is_full_says_how_many_it_has_of_how_many() -> None:
+    result = placed(demand(4000, count=9), groups=[group("a", of={"nodes": 3, "more": 2})])
+    (said,) = result.unplaced[0].rejections
+    assert (said.reason, said.wanted, said.available) == (model.Reason.AT_MAXIMUM, 5, 5)
+    (said,) = placed(demand(), groups=[group("a", of={"nodes": 3, "more": -1})]).unplaced[0].rejections
+    assert (said.wanted, said.available) == (3, 2)
 
 
 def test_a_limit_of_one_pool_leaves_the_others_alone() -> None:
-    limit = model.Limit(name="pool limit", pool="pool", nodes=1)
+    limit = builders.limit(1, pool="pool")
     result = placed(demand(4000, count=9), groups=[group(), group(pool="other")], limits=[limit])
     assert result.new_nodes() == {builders.key(): 1, builders.key(pool="other"): 8}
 
@@ -337,10 +350,10 @@ def test_a_demand_uses_the_next_tier_of_pools_only_for_what_the_first_cannot_tak
 def test_volumes_bind_to_their_zone_and_misses_are_not_repeated() -> None:
     groups = [group(zone) for zone in ZONES]
     assert list(by_zone(placed(demand(of={"zones": frozenset("b")}), groups=groups))) == ["b"]
-    missed = {"missed": {builders.key("a"): "too small twice"}, "zones": frozenset("a"), "avoid": frozenset({"node-1"})}
+    missed = {"missed": {builders.key("a"): NO}, "zones": frozenset("a"), "avoid": frozenset({"node-1"})}
     coming = [model.Asked(key=builders.key("a"), template=builders.template("a"), nodes=1)]
     result = placed(demand(of=missed), groups=groups, rooms=[room()], asked=coming)
-    assert reasons(result)[model.Reason.MISSED].what == "too small twice"
+    assert reasons(result)[NO.reason].groups == (builders.key("a"),)
     assert (result.landings, result.expected) == ((), ())
 
 

@@ -10,6 +10,7 @@ from autoscaler.api import keys
 from autoscaler.capacity import model, placement
 from tests.autoscaler.capacity import builders, checker
 
+NO = model.Rejection(reason=model.Reason.SUSPENDED)
 APPS = ("a", "b", "c")
 ZONES = ("za", "zb", "zc")
 POOLS = ("p", "q")
@@ -101,7 +102,7 @@ def situations(draw: st.DrawFn) -> model.Situation:
             pods=draw(st.integers(3, 20)),
             labels={keys.NODE_TYPE: pool},
             taints=TAINT if pool == "q" else (),
-            of={"more": draw(st.integers(0, 6)), "refused": draw(st.sampled_from([None, None, None, "no capacity"]))},
+            of={"more": draw(st.integers(0, 6)), "refused": draw(st.sampled_from([None, None, None, NO]))},
         )
         for pool in POOLS
         for zone in draw(st.lists(st.sampled_from(ZONES), unique=True, max_size=3))
@@ -128,9 +129,10 @@ def situations(draw: st.DrawFn) -> model.Situation:
         st.lists(
             st.sampled_from(
                 [
-                    model.Limit(name="p", pool="p", nodes=2),
-                    model.Limit(name="all", nodes=5),
-                    model.Limit(name="cores", cpu_millis=20_000),
+                    builders.limit(2, pool="p"),
+                    builders.limit(5),
+                    builders.limit(20_000, model.LimitKind.CLUSTER_CPU),
+                    builders.limit(9000, model.LimitKind.POOL_SECONDS, pool="q", used=500, expected=1500, each=3000),
                 ]
             ),
             max_size=1,
