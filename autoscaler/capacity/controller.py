@@ -46,6 +46,7 @@ from autoscaler.capacity import (
     volumes,
 )
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
+from autoscaler.capacity.plan import Launch, Plan
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -94,7 +95,7 @@ class Controller:
         self._news = interruptions.News(context, self._clouds, open_news) if open_news is not None else None
         self._resting = backoff.Retries(context.clock, draining.BACKOFF)
         self._departures = departures.Departures(
-            context, known=self._clouds, nodes=self._nodes, pods=self._pods, pools=self._pools, resting=self._resting
+            context, known=self._clouds, nodes=self._nodes, pools=self._pools, resting=self._resting
         )
         self._claims = claims.Claims(context, nodes=self._nodes, pods=self._pods)
         self._renewer = renewer.Renewer()
@@ -141,7 +142,7 @@ class Controller:
         is_settled = await self._claims.settle()
         is_kept = await self._books.keep(self._snapshot()) and is_settled
         snapshot = self._snapshot()
-        plan: decide.Plan = await self._context.plan(decide.decide, snapshot, self._policy)
+        plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy)
         self._learn(snapshot, plan)
         is_kept = await self._claims.claim(snapshot, plan.landed) and is_kept
         renewal = self._renewer.choose(snapshot, plan)
@@ -214,7 +215,7 @@ class Controller:
             counted[demand.scope_of(snapshot, like.namespace)] += len(pods)
         return counted
 
-    def _learn(self, snapshot: Snapshot, plan: decide.Plan) -> None:
+    def _learn(self, snapshot: Snapshot, plan: Plan) -> None:
         """Remember what nodes really offer, and where pods found no room although there should have been some."""
         if plan.landed or self._experience:
             groups = {
@@ -228,15 +229,15 @@ class Controller:
 
     # Launches
 
-    async def _launch(self, launches: Iterable[decide.Launch]) -> dict[NodeGroupKey, decide.Launch]:
+    async def _launch(self, launches: Iterable[Launch]) -> dict[NodeGroupKey, Launch]:
         """Raise groups, one call for each; return those that were."""
-        by_account: dict[str, list[decide.Launch]] = {}
+        by_account: dict[str, list[Launch]] = {}
         for launch in launches:
             by_account.setdefault(self._clouds.account_of(launch.group) or "", []).append(launch)
         outcomes = await asyncio.gather(*(self._launch_in(name, these) for name, these in by_account.items()))
         return {launch.key: launch for landed in outcomes for launch in landed}
 
-    async def _launch_in(self, account: str, launches: list[decide.Launch]) -> list[decide.Launch]:
+    async def _launch_in(self, account: str, launches: list[Launch]) -> list[Launch]:
         """Read an account's groups again, then raise them: somebody else may have changed them."""
         seen = self._clouds.seen.get(account)
         launches = [launch for launch in launches if not self._resting.holds(launch.group)]
@@ -253,7 +254,7 @@ class Controller:
         raised = await asyncio.gather(*(self._raise(each, reading.groups.get(each.group)) for each in launches))
         return [launch for launch, is_raised in zip(launches, raised, strict=True) if is_raised]
 
-    async def _raise(self, launch: decide.Launch, group: cloud.NodeGroup | None) -> bool:
+    async def _raise(self, launch: Launch, group: cloud.NodeGroup | None) -> bool:
         if group is None or offers.size(group) != launch.before or launch.after > group.maximum:
             log.info("launch_outdated", group=launch.group, planned=(launch.before, launch.after))
             return False  # the plan is made again soon
@@ -281,7 +282,7 @@ class Controller:
 
     # Telling
 
-    def _tell(self, plan: decide.Plan, landed: dict[NodeGroupKey, decide.Launch]) -> None:
+    def _tell(self, plan: Plan, landed: dict[NodeGroupKey, Launch]) -> None:
         waiting = {pod.meta.uid for hope in plan.hopes for pod in hope.pods}
         waiting |= {pod.meta.uid for despair in plan.despairs for pod in despair.pods}
         self._told = {uid: text for uid, text in self._told.items() if uid in waiting}

@@ -6,59 +6,12 @@ room, waits for a node, or is told why not.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import colocation, demand, machine_demand, offers, parties, rationing, supply
 from autoscaler.capacity.experience import Landed, Waiting
-from autoscaler.capacity.model import Demand, Filling, Placement, Policy, Rejection, Situation
+from autoscaler.capacity.model import Demand, Filling, Placement, Policy, Situation
+from autoscaler.capacity.plan import Despair, Hope, Launch, Plan
 from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.cloud import port as cloud
-from autoscaler.kube import objects
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """A group that should have more nodes."""
-
-    key: NodeGroupKey
-    group: cloud.GroupName
-    before: int
-    after: int
-    maximum: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hope:
-    """Pods for which nodes are started, and where."""
-
-    pods: tuple[objects.Pod, ...]
-    groups: tuple[NodeGroupKey, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Despair:
-    """Pods for which no node can be started, and why."""
-
-    pods: tuple[objects.Pod, ...]
-    rejections: tuple[Rejection, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to do, and what to tell."""
-
-    launches: tuple[Launch, ...] = ()
-    hopes: tuple[Hope, ...] = ()
-    despairs: tuple[Despair, ...] = ()
-    needed: frozenset[str] = frozenset()
-    """Nodes that waiting pods are expected to use: nobody may remove them."""
-    landed: Landed = field(default_factory=dict)
-    """For all pods that wait: on which nodes there seems to be room for them."""
-    openings: tuple[colocation.Opening, ...] = ()
-    """Pods that waited for a zone, and may go there now."""
-    wake_at: float | None = None
-    """When time alone will change the plan. None: it will not."""
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> Plan:

@@ -15,6 +15,7 @@ from autoscaler import backoff, clock, control
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import clouds, draining, drains, marks, removal, replacing, work
 from autoscaler.capacity.custom import POOLS
+from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import listing, objects, port, store
@@ -23,13 +24,6 @@ log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0
 """Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
 TICK_SECONDS: Final = 0.001
-_TAKEN_BACK: Final = frozenset(map(str, marks.Idle)) | {
-    marks.Draining.REPLACED,
-    marks.Draining.EMPTIED,
-    marks.Draining.CLOSED,
-    marks.Draining.USED,
-}
-"""Marks that are taken off where there is no reason for them any more."""
 
 
 class Departures:
@@ -41,7 +35,6 @@ class Departures:
         *,
         known: clouds.Clouds,
         nodes: store.Table[objects.Node],
-        pods: store.Table[objects.Pod],
         pools: store.Table[objects.Custom[InstancePool]],
         resting: backoff.Retries,
     ) -> None:
@@ -50,7 +43,7 @@ class Departures:
         self._clouds = known
         self._nodes = nodes
         self._pools = pools
-        self._drainer = draining.Drainer(context, nodes=nodes, pods=pods)
+        self._drainer = draining.Drainer(context, nodes)
         self._away = 0
         self._idle: dict[str, float] = {}
         self._nodeless: dict[str, float] = {}
@@ -61,8 +54,8 @@ class Departures:
         self,
         take: Callable[[], Snapshot],
         needed: frozenset[str],
-        useless: Callable[[replacing.Replacement], None],
-        renewed: tuple[drains.Drain, ...] = (),
+        useless: Callable[[Disruption], None],
+        renewed: tuple[Disruption, ...] = (),
     ) -> float | None:
         """End what must go; return when time alone would make more go. `useless` hears of instances of no use."""
         wakes = [await self._replace(take(), useless)]
@@ -73,7 +66,7 @@ class Departures:
 
     # Instances that are of no use, or will be gone
 
-    async def _replace(self, snapshot: Snapshot, useless: Callable[[replacing.Replacement], None]) -> float | None:
+    async def _replace(self, snapshot: Snapshot, useless: Callable[[Disruption], None]) -> float | None:
         """End instances that never became nodes, or whose nodes were lost."""
         self._nodeless = replacing.nodeless_since(snapshot, self._nodeless)
         choice = replacing.choose(snapshot, self._nodeless)
@@ -85,28 +78,26 @@ class Departures:
             useless(each)
         return choice.wake_at
 
-    async def _end_useless(self, each: replacing.Replacement) -> None:
+    async def _end_useless(self, each: Disruption) -> None:
         ended = await self._terminate(each)
         if ended is not None:
             log.warning("useless_instance_ended", **ended)
             self._tell_pool(each)
 
-    def _tell_pool(self, each: replacing.Replacement) -> None:
-        pool = self._pools.get(objects.Key("", each.key.pool))
+    def _tell_pool(self, each: Disruption) -> None:
+        pool = self._pools.get(objects.Key("", each.pool))
         if pool is not None:
             message = f"an instance of {each.group} was ended: {each.reason}"
             self._context.tell(POOLS, pool, each.reason, message, is_warning=True)
 
     # Removals
 
-    async def _remove(
-        self, snapshot: Snapshot, needed: frozenset[str], going: tuple[drains.Drain, ...]
-    ) -> float | None:
+    async def _remove(self, snapshot: Snapshot, needed: frozenset[str], going: tuple[Disruption, ...]) -> float | None:
         """Mark idle instances, end those that stayed empty, and let go of those that did not."""
         self._idle = removal.idle_since(snapshot, self._idle)
         choice = removal.choose(snapshot, self._idle, needed)
-        chosen = {each.node.name: each for each in choice.removals}
-        await self._spare({*chosen, *(drain.node.name for drain in going)}, snapshot.groups)
+        chosen = {each.node_name: each for each in choice.removals}
+        await self._spare({*chosen, *(drain.node_name for drain in going)}, snapshot.groups)
         marked = {node.meta.key.name for node in marks.marked(self._nodes.snapshot())}  # somebody may take it off
         self._marked = {name: at for name, at in self._marked.items() if name in chosen and name in marked}
         for name, each in chosen.items():
@@ -126,36 +117,36 @@ class Departures:
 
         A node whose instance ends already keeps it: nothing may go there any more.
         """
-        marked = [node for node in marks.marked(self._nodes.snapshot()) if draining.is_marked(node, _TAKEN_BACK)]
-        spared = [node for node in marked if node.meta.key.name not in going]
+        marked = [node for node in marks.marked(self._nodes.snapshot()) if node.meta.key.name not in going]
+        spared = [node for node in marked if marks.of(node) != marks.Reason.INTERRUPTED]
         members = {one.provider_id for group in groups for one in group.members} if spared else ()
         unsure = self._clouds.unsure() if spared else ()  # whether they are outdated
         for node in [each for each in spared if each.provider_id in members]:
-            if node.provider_id in unsure and draining.is_marked(node, {marks.Draining.REPLACED}):
+            if node.provider_id in unsure and draining.is_marked(node, {marks.Reason.REPLACED}):
                 continue
             await self._drainer.unmark(node)
             log.info("node_spared", node=node.meta.key.name)
 
-    async def _mark(self, each: removal.Removal) -> None:
-        node = self._nodes.get(each.node)
+    async def _mark(self, each: Disruption) -> None:
+        node = self._nodes.get(objects.Key("", each.node_name))
         if node is None or node.meta.uid != each.node_uid:
             return
         await self._drainer.mark(node, each.reason)
-        self._marked[each.node.name] = self._context.clock.monotonic()
-        log.info("node_marked", node=each.node.name, reason=each.reason, idle_since=each.idle_since)
+        self._marked[each.node_name] = self._context.clock.monotonic()
+        log.info("node_marked", node=each.node_name, reason=each.reason, idle_since=each.since)
 
-    async def _end(self, each: removal.Removal) -> None:
+    async def _end(self, each: Disruption) -> None:
         """End an instance, if the API server itself says that nothing works on its node."""
-        node = self._nodes.get(each.node)
+        node = self._nodes.get(objects.Key("", each.node_name))
         try:
             if node is None or not draining.is_marked(node) or await self._has_work(node.provider_id):
                 return
         except port.KubeError as unread:
-            log.warning("node_not_looked_at", node=each.node.name, error=str(unread))
+            log.warning("node_not_looked_at", node=each.node_name, error=str(unread))
             return
         ended = await self._terminate(each)
         if ended is not None:
-            log.info("instance_ended", node=each.node.name, **ended)
+            log.info("instance_ended", node=each.node_name, **ended)
 
     async def _has_work(self, provider_id: str) -> bool:
         """Tell whether anything works on an instance, whatever nodes it has."""
@@ -163,7 +154,7 @@ class Departures:
         found = [await listing.pods_on(self._context.api, name) for name in names]
         return any(work.is_work(pod) for pods in found for pod in pods)
 
-    async def _terminate(self, each: removal.Removal | replacing.Replacement) -> dict[str, Any] | None:
+    async def _terminate(self, each: Disruption) -> dict[str, Any] | None:
         """End an instance, and leave it for a moment if that was not done; return what to log. None: we may not act."""
         seen = self._clouds.of(each.group)
         if seen is None or not self._context.may_act(f"end {each.instance} of {each.group}: {each.reason}"):

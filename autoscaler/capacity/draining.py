@@ -1,6 +1,6 @@
 """Let work leave nodes whose instances will go: mark the node, then ask its pods to leave, as their budgets allow.
 
-Which nodes, and which of their pods, is decided elsewhere and comes as `Drain`s; here it is carried out. Nothing is
+Which nodes, and which of their pods, is decided elsewhere and comes as disruptions; here it is carried out. Nothing is
 killed: pods are evicted, so that disruption budgets hold, and those that must not be evicted stay.
 """
 
@@ -12,8 +12,8 @@ import structlog
 
 from autoscaler import backoff, control
 from autoscaler.api import keys
-from autoscaler.capacity import marks, pod_index, work
-from autoscaler.capacity.drains import Drain
+from autoscaler.capacity import marks
+from autoscaler.capacity.plan import Disruption
 from autoscaler.kube import kinds, objects, port, store, taints, writer
 
 log = structlog.get_logger()
@@ -29,35 +29,30 @@ AT_ONCE: Final = 20
 class Drainer:
     """Empties nodes."""
 
-    def __init__(
-        self, context: control.ControllerContext, *, nodes: store.Table[objects.Node], pods: store.Table[objects.Pod]
-    ) -> None:
+    def __init__(self, context: control.ControllerContext, nodes: store.Table[objects.Node]) -> None:
         self._context = context
         self._nodes = nodes
-        self._on_node = pods.index(pod_index.node_names)
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
         self._resting = backoff.Retries(context.clock, BACKOFF)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
-    async def drain(self, drains: Collection[Drain]) -> float | None:
+    async def drain(self, going: Iterable[Disruption]) -> float | None:
         """Mark nodes and ask their pods to leave; return when to ask those again that could not."""
-        pods = [tuple(self._on_node.get(drain.node.name).values()) for drain in drains]
-        emptied = await asyncio.gather(*map(self._empty, drains, pods))
+        emptied = await asyncio.gather(*map(self._empty, going))
         return None if all(emptied) else self._context.clock.now() + AGAIN_SECONDS
 
-    async def _empty(self, drain: Drain, pods: Iterable[objects.Pod]) -> bool:
+    async def _empty(self, drain: Disruption) -> bool:
         """Mark a node and ask its pods to leave; False if some must be asked again."""
-        node = self._nodes.get(drain.node)
+        node = self._nodes.get(drain.node) if drain.node is not None else None
         if node is None:
             return True
         async with self._slots:
             await self.mark(node, drain.reason)
-        leaving = [pod for pod in pods if _must_leave(pod, drain)]
-        return all(await asyncio.gather(*(self._ask(pod, drain) for pod in leaving)))
+        return all(await asyncio.gather(*(self._ask(pod, drain) for pod in drain.evict)))
 
-    async def _ask(self, pod: objects.Pod, drain: Drain) -> bool:
+    async def _ask(self, pod: objects.Pod, drain: Disruption) -> bool:
         """Ask a pod to leave; one that could not is left for a while, unless there is no time."""
-        if self._resting.holds(pod.meta.uid) and drain.reason is not marks.Draining.INTERRUPTED:
+        if self._resting.holds(pod.meta.uid) and drain.reason is not marks.Reason.INTERRUPTED:
             return False
         async with self._slots:
             is_done = await self._evict(pod)
@@ -102,9 +97,3 @@ def is_marked(node: objects.Node, reasons: Collection[str] | None = None) -> boo
     """Tell whether a node carries our mark, for one of these reasons if any are given."""
     found = [taint.value for taint in node.taints if taint.key == keys.REMOVING]
     return bool(found) and (reasons is None or any(mark in reasons or not mark for mark in found))
-
-
-def _must_leave(pod: objects.Pod, drain: Drain) -> bool:
-    if drain.only is not None and pod.meta.uid not in drain.only:
-        return False
-    return work.is_work(pod) and pod.meta.deleted_at is None and not (drain.may_end and work.ends(pod))

@@ -1,48 +1,45 @@
 """Which nodes take no more pods, and which of their pods should leave. Pure; outdated ones are `renewing`'s."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 
-from autoscaler.capacity import closing, ephemeral, leaving, lives
-from autoscaler.capacity.marks import Draining
+from autoscaler.capacity import closing, ephemeral, leaving, lives, work
+from autoscaler.capacity.marks import Reason
+from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
-    """A node that should become empty."""
-
-    node: objects.Key
-    reason: Draining
-    may_end: bool = False
-    """Leave pods alone that end by themselves."""
-    only: frozenset[str] | None = None
-    """Leave all pods alone but those of these UIDs; None: none."""
-
-
-def choose(snapshot: Snapshot) -> tuple[Drain, ...]:
-    """Choose the nodes: those that the provider takes, of pools that leave, of used budgets, and spent ones."""
+def choose(snapshot: Snapshot) -> tuple[Disruption, ...]:
+    """Choose the nodes: those that the provider takes, of pools that leave, of used budgets, and used ones."""
     return (*_interrupted(snapshot), *_emptied(snapshot), *_closed(snapshot), *_used(snapshot))
 
 
-def _interrupted(snapshot: Snapshot) -> Iterator[Drain]:
+def leavers(snapshot: Snapshot, node: str, only: Collection[str] | None = None) -> tuple[objects.Pod, ...]:
+    """Return the pods that work on a node and were not asked to leave yet, of all or of these UIDs."""
+    there = [pod for pod in snapshot.indexed.by_node.get(node, ()) if pod.node_name == node]
+    asked = [pod for pod in there if only is None or pod.meta.uid in only]
+    return tuple(pod for pod in asked if work.is_work(pod) and pod.meta.deleted_at is None)
+
+
+def _interrupted(snapshot: Snapshot) -> Iterator[Disruption]:
     for node in snapshot.nodes.values() if snapshot.doomed else ():
         if lives.instance_id(node.provider_id) in snapshot.doomed:
-            yield Drain(node=node.meta.key, reason=Draining.INTERRUPTED)
+            evict = leavers(snapshot, node.meta.key.name)
+            yield Disruption(reason=Reason.INTERRUPTED, node=node.meta.key, evict=evict)
 
 
-def _emptied(snapshot: Snapshot) -> Iterator[Drain]:
+def _emptied(snapshot: Snapshot) -> Iterator[Disruption]:
     for each in leaving.emptied(snapshot):
-        yield Drain(node=each.node, reason=Draining.EMPTIED, only=each.asked)
+        evict = leavers(snapshot, each.node.name, each.asked)
+        yield Disruption(reason=Reason.EMPTIED, node=each.node, evict=evict)
 
 
-def _closed(snapshot: Snapshot) -> Iterator[Drain]:
+def _closed(snapshot: Snapshot) -> Iterator[Disruption]:
     for node in closing.closed(snapshot):
-        yield Drain(node=node, reason=Draining.CLOSED, only=frozenset())
+        yield Disruption(reason=Reason.CLOSED, node=node)
 
 
-def _used(snapshot: Snapshot) -> Iterator[Drain]:
-    """Yield the spent instances that something keeps which could be anywhere."""
+def _used(snapshot: Snapshot) -> Iterator[Disruption]:
+    """Yield the used instances that something keeps which could be anywhere."""
     for node, pods in ephemeral.leftovers(snapshot).items():
-        yield Drain(node=node, reason=Draining.USED, only=pods)
+        yield Disruption(reason=Reason.USED, node=node, evict=leavers(snapshot, node.name, pods))

@@ -12,28 +12,19 @@ from autoscaler.capacity import remembered
 from autoscaler.kube import objects
 
 
-class Idle(StrEnum):
-    """Why an instance without work goes."""
+class Reason(StrEnum):
+    """Why a node takes no more pods, or its instance goes."""
 
     IDLE = "Idle"
     """No work for longer than its pool allows."""
     OVER_LIMIT = "OverLimit"
-    """Its pool has more than it may have."""
-    BUDGET_SPENT = "BudgetSpent"
-    """Its pool has used up what it may use this month."""
+    """It is idle, and its pool has more than it may have."""
+    OVER_BUDGET = "IdleOverBudget"
+    """It is idle, and its pool has used up what it may use this month."""
     OUTDATED = "Outdated"
-    """It was made from another launch template than its group has now."""
-    SPENT = "Spent"
-    """It has run the one pod that it was for."""
-    DOOMED = "WorkLeft"
-    """The provider takes it away, and its work has left: gone before that, its group does not replace it."""
+    """It is idle, and was made from another launch template than its group has now."""
     LEAVING = "PoolLeaving"
-    """Its pool is being removed."""
-
-
-class Draining(StrEnum):
-    """Why an instance goes that may still have work."""
-
+    """It is idle, and its pool is being removed."""
     INTERRUPTED = "Interrupted"
     """The provider takes it away."""
     REPLACED = "Replaced"
@@ -41,12 +32,17 @@ class Draining(StrEnum):
     CLOSED = "BudgetUsed"
     """Its pool has used up what it may use this month: what runs goes on, and nothing follows it."""
     EMPTIED = "Emptied"
-    """Its pool is being removed."""
-    USED = "Used"
-    """It has run the one pod that it was for, and what goes to every node is still there."""
+    """Its pool is being removed: what lives for ever is asked to leave."""
+    USED = "EphemeralUsed"
+    """It has run the one pod that it was for."""
+    NEVER_JOINED = "NeverJoined"
+    """It is not a ready node although its pool's registration timeout is over."""
+    LOST = "NodeLost"
+    """Its node was ready once, and has not been for long, or was taken away."""
 
 
-DRAINED: Final = frozenset(map(str, Draining))
+DRAINED: Final = frozenset({Reason.INTERRUPTED, Reason.REPLACED, Reason.CLOSED, Reason.EMPTIED, Reason.USED})
+"""Marks of nodes whose work is to leave, or has left for good."""
 
 
 def of(node: objects.Node) -> str | None:

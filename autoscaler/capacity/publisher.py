@@ -14,9 +14,10 @@ import structlog
 from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.manifests import Manifest
-from autoscaler.capacity import accounting, budgets, clouds, decide, demand, offers, publishing, telling
+from autoscaler.capacity import accounting, budgets, clouds, demand, offers, publishing, telling
 from autoscaler.capacity.custom import POOLS, SCOPES
 from autoscaler.capacity.model import Limit, LimitKind
+from autoscaler.capacity.plan import Plan
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
 from autoscaler.control import metrics
@@ -54,7 +55,7 @@ class Publisher:
         self._count_waiting = waiting
         context.measure(self._measure)
 
-    async def publish(self, snapshot: Snapshot, plan: decide.Plan) -> None:
+    async def publish(self, snapshot: Snapshot, plan: Plan) -> None:
         """Write and tell what has changed."""
         month = publishing.Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
         for pool in list(self._pools):
@@ -109,7 +110,7 @@ class Publisher:
         self._context.tell(POOLS, pool, state, telling.limit(budget), is_warning=True, is_change=True)
 
 
-def _waiting(snapshot: Snapshot, plan: decide.Plan) -> Counter[str]:
+def _waiting(snapshot: Snapshot, plan: Plan) -> Counter[str]:
     """Count the pods that wait, by scope."""
     pods = [pod for hope in plan.hopes for pod in hope.pods]
     pods += [pod for despair in plan.despairs for pod in despair.pods]

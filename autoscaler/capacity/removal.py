@@ -12,36 +12,22 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from autoscaler.capacity import budgets, machine_demand, offers, remembered, supply, wishes
-from autoscaler.capacity.marks import Idle
+from autoscaler.capacity.marks import Reason
+from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 
 AT_ONCE: Final = 10
-_REPLACED: Final = frozenset({Idle.OUTDATED, Idle.SPENT})
+_REPLACED: Final = frozenset({Reason.OUTDATED, Reason.USED})
 """Instances that go even where their group is at its minimum: it gets others for them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """An instance that should go."""
-
-    pool: str
-    group: cloud.GroupName
-    instance: cloud.InstanceId
-    node: objects.Key
-    node_uid: str
-    reason: Idle
-    idle_since: float
-    decrement: bool = True
-    """False: its group is at its minimum, and gets another one for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """Instances that should go now, and when the next one might."""
 
-    removals: tuple[Removal, ...] = ()
+    removals: tuple[Disruption, ...] = ()
     wake_at: float | None = None
 
 
@@ -89,57 +75,57 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
     """Choose idle instances, a few at a time: those that can do what nobody asks for, then the longest idle."""
     spare = {group.name: max(0, group.desired - group.minimum) for group in snapshot.groups}
     early, kept = _early(snapshot), machine_demand.kept_nodes(snapshot)
-    due: list[Removal] = []
+    due: list[Disruption] = []
     later: list[float] = []
     for removal, at in _candidates(snapshot, idle):
-        if removal.node.name in needed:
+        if removal.node_name in needed:
             continue
         if removal.pool in snapshot.leaving:  # the first question: what leaves is not replaced
-            due.append(dataclasses.replace(removal, reason=Idle.LEAVING))
+            due.append(dataclasses.replace(removal, reason=Reason.LEAVING))
         elif removal.instance in snapshot.doomed:
-            due.append(dataclasses.replace(removal, reason=Idle.DOOMED))
+            due.append(dataclasses.replace(removal, reason=Reason.INTERRUPTED))
         elif removal.instance in snapshot.spent:
-            due.append(dataclasses.replace(removal, reason=Idle.SPENT))
+            due.append(dataclasses.replace(removal, reason=Reason.USED))
         elif removal.instance in snapshot.outdated:
-            due.append(dataclasses.replace(removal, reason=Idle.OUTDATED))
-        elif at <= snapshot.now and removal.node.name not in kept:
+            due.append(dataclasses.replace(removal, reason=Reason.OUTDATED))
+        elif at <= snapshot.now and removal.node_name not in kept:
             due.append(removal)
         elif removal.pool in early:
             due.append(dataclasses.replace(removal, reason=early[removal.pool]))
-        elif removal.node.name not in kept:
+        elif removal.node_name not in kept:
             later.append(at)
-    unwanted = wishes.unwanted(snapshot, [each.node for each in due])
-    due.sort(key=lambda each: (each.node not in unwanted, each.idle_since, each.node))
+    unwanted = wishes.unwanted(snapshot, [each.node for each in due if each.node is not None])
+    due.sort(key=lambda each: (each.node not in unwanted, each.since, each.node_name))
     surplus = {name: budgets.excess(spec, offers.active(snapshot, name)) for name, spec in snapshot.pools.items()}
     return Choice(removals=_within(due, spare, surplus, _replacing(snapshot)), wake_at=min(later, default=None))
 
 
-def _early(snapshot: Snapshot) -> dict[str, Idle]:
+def _early(snapshot: Snapshot) -> dict[str, Reason]:
     """Return the pools whose idle instances go before their time, and why."""
-    spent = dict.fromkeys(budgets.spent_pools(offers.monthly(snapshot)), Idle.BUDGET_SPENT)
+    spent = dict.fromkeys(budgets.spent_pools(offers.monthly(snapshot)), Reason.OVER_BUDGET)
     over = {
-        name: Idle.OVER_LIMIT
+        name: Reason.OVER_LIMIT
         for name, spec in snapshot.pools.items()
         if budgets.excess(spec, offers.active(snapshot, name))
     }
     return {**over, **spent}
 
 
-def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Removal, float]]:
+def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Disruption, float]]:
     ready = _ready(snapshot.groups, snapshot.by_provider)
     for name, since in idle.items():
         there = ready.get(name)
         pool = snapshot.pools.get(there.group.key.pool) if there is not None else None
         if there is None or pool is None or there.instance.lifecycle is cloud.Lifecycle.ASIDE:
             continue
-        removal = Removal(
-            pool=there.group.key.pool,
+        removal = Disruption(
+            key=there.group.key,
             group=there.group.name,
             instance=there.instance.id,
             node=there.node.meta.key,
             node_uid=there.node.meta.uid,
-            reason=Idle.IDLE,
-            idle_since=since,
+            reason=Reason.IDLE,
+            since=since,
         )
         yield removal, since + pool.limits.max_idle_seconds
 
@@ -151,11 +137,11 @@ def _replacing(snapshot: Snapshot) -> set[str]:
 
 
 def _within(
-    due: Iterable[Removal],
+    due: Iterable[Disruption],
     spare: Mapping[cloud.GroupName, int],
     surplus: Mapping[str, int],
     replacing: Iterable[str],
-) -> tuple[Removal, ...]:
+) -> tuple[Disruption, ...]:
     """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is.
 
     Outdated instances of groups at their minimum are replaced, one in a pool at a time: the next one only once its
@@ -164,9 +150,9 @@ def _within(
     taken: Counter[cloud.GroupName] = Counter()
     over: Counter[str] = Counter()
     replaced: Counter[str] = Counter(replacing)
-    chosen: list[Removal] = []
+    chosen: list[Disruption] = []
     for removal in due:
-        is_surplus = removal.reason is Idle.OVER_LIMIT
+        is_surplus = removal.reason is Reason.OVER_LIMIT
         if is_surplus and over[removal.pool] >= surplus.get(removal.pool, 0):
             continue
         if len(chosen) < AT_ONCE and taken[removal.group] < spare[removal.group]:
@@ -174,8 +160,8 @@ def _within(
             over[removal.pool] += 1
             chosen.append(removal)
         elif removal.reason in _REPLACED and len(chosen) < AT_ONCE:
-            if removal.reason is Idle.OUTDATED and replaced[removal.pool]:
+            if removal.reason is Reason.OUTDATED and replaced[removal.pool]:
                 continue
-            replaced[removal.pool] += removal.reason is Idle.OUTDATED
+            replaced[removal.pool] += removal.reason is Reason.OUTDATED
             chosen.append(dataclasses.replace(removal, decrement=False))
     return tuple(chosen)

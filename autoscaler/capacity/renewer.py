@@ -2,7 +2,8 @@
 
 import structlog
 
-from autoscaler.capacity import decide, renewing
+from autoscaler.capacity import renewing
+from autoscaler.capacity.plan import Plan
 from autoscaler.capacity.snapshot import Snapshot
 
 log = structlog.get_logger()
@@ -15,7 +16,7 @@ class Renewer:
         self._memory = renewing.Memory()
         self._waits: dict[str, str] = {}
 
-    def choose(self, snapshot: Snapshot, plan: decide.Plan) -> renewing.Choice:
+    def choose(self, snapshot: Snapshot, plan: Plan) -> renewing.Choice:
         """Choose the next step of every pool."""
         before = self._memory
         choice = renewing.choose(snapshot, plan, before)

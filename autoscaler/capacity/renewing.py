@@ -12,11 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from autoscaler.capacity import budgets, marks, offers, supply, telling, templates, work
-from autoscaler.capacity.decide import Launch, Plan
-from autoscaler.capacity.drains import Drain
-from autoscaler.capacity.marks import Draining, Idle
+from autoscaler.capacity import budgets, drains, marks, offers, supply, telling, templates, work
 from autoscaler.capacity.model import Reason, Rejection
+from autoscaler.capacity.plan import Disruption, Launch, Plan
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -27,7 +25,7 @@ ENDING_SECONDS: Final = 6 * 3600.0
 """The same for pods that end by themselves, and are not asked."""
 REST_SECONDS: Final = 3600.0
 """So long is a node left alone that did not become empty."""
-_OURS: Final = frozenset({*map(str, Idle), Draining.REPLACED})
+_OURS: Final = frozenset({*marks.Reason} - marks.DRAINED | {marks.Reason.REPLACED})
 """Marks that do not keep a node from being drained here."""
 
 
@@ -46,7 +44,7 @@ class Choice:
     """What brings the pools nearer to their launch templates."""
 
     surges: tuple[Launch, ...] = ()
-    drains: tuple[Drain, ...] = ()
+    drains: tuple[Disruption, ...] = ()
     spares: frozenset[str] = frozenset()
     """Nodes without work that wait for what leaves others: nobody may remove them."""
     waits: Mapping[str, str] = field(default_factory=dict)
@@ -67,12 +65,18 @@ def choose(snapshot: Snapshot, plan: Plan, memory: Memory) -> Choice:
     ends = [at + sight.patience(name) for name, at in begun.items()] + list(resting.values())
     return Choice(
         surges=tuple(step.surge for step in steps.values() if step.surge is not None),
-        drains=tuple(Drain(node=objects.Key("", name), reason=Draining.REPLACED, may_end=True) for name in drained),
+        drains=tuple(_drain(snapshot, name) for name in drained),
         spares=frozenset(step.spare for step in steps.values() if step.spare is not None),
         waits={name: step.why for name, step in steps.items() if step.why is not None},
         memory=Memory(begun=begun, resting=resting),
         wake_at=min((at for at in ends if at > snapshot.now), default=None),
     )
+
+
+def _drain(snapshot: Snapshot, node: str) -> Disruption:
+    """Ask all pods to leave but those that end by themselves."""
+    evict = tuple(pod for pod in drains.leavers(snapshot, node) if not work.ends(pod))
+    return Disruption(reason=marks.Reason.REPLACED, node=objects.Key("", node), evict=evict)
 
 
 def outdated_of(snapshot: Snapshot, pool: str) -> int:
@@ -196,7 +200,7 @@ def _renewal(sight: _Sight, group: cloud.NodeGroup) -> _Renewal:
     return _Renewal(
         group=group,
         old=tuple(node.meta.key.name for node in old),
-        is_draining=bool(old) and marks.of(old[0]) == Draining.REPLACED,
+        is_draining=bool(old) and marks.of(old[0]) == marks.Reason.REPLACED,
         spare=next(iter(free), None),
         fresh=next(iter(free or spares or sorted(new)), None),
         is_coming=supply.on_the_way(snapshot, group) > 0 or len(spares) > len(free) or bool(going),
@@ -208,14 +212,14 @@ def _is_next(sight: _Sight, node: objects.Node) -> bool:
     name, mark = node.meta.key.name, marks.of(node)
     if not node.ready or sight.is_resting(name):
         return False
-    return mark == Draining.REPLACED or (name in sight.pods and (mark is None or mark in _OURS))
+    return mark == marks.Reason.REPLACED or (name in sight.pods and (mark is None or mark in _OURS))
 
 
 def _order(sight: _Sight, node: objects.Node) -> tuple[bool, bool, int, str]:
     """Go on with what has begun; then nodes that can become empty, those with the least work first."""
     pods = sight.pods.get(node.meta.key.name, ())
     bound = any(pod.meta.annotations.get(objects.SAFE_TO_EVICT) == "false" for pod in pods if _must_leave(pod))
-    return marks.of(node) != Draining.REPLACED, bound, len(pods), node.meta.key.name
+    return marks.of(node) != marks.Reason.REPLACED, bound, len(pods), node.meta.key.name
 
 
 def _must_leave(pod: objects.Pod) -> bool:

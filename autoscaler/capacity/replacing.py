@@ -6,11 +6,11 @@ It goes even where its group is at its minimum: then it is replaced instead of r
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import remembered, supply
+from autoscaler.capacity.marks import Reason
+from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -23,34 +23,11 @@ AWAY_PERCENT: Final = 45
 """If more than these are away at once, none of them is replaced."""
 
 
-class Reason(StrEnum):
-    """Why an instance is of no use."""
-
-    NEVER_JOINED = "NeverJoined"
-    """It is not a ready node although its pool's registration timeout is over."""
-    LOST = "NodeLost"
-    """Its node was ready once, and has not been for long, or was taken away."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
-    """An instance that must go."""
-
-    key: NodeGroupKey
-    group: cloud.GroupName
-    instance: cloud.InstanceId
-    node: objects.Key | None
-    reason: Reason
-    since: float
-    decrement: bool
-    """False: its group is at its minimum, and gets another one for it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """Instances that must go now, and when the next one might have to."""
 
-    replacements: tuple[Replacement, ...] = ()
+    replacements: tuple[Disruption, ...] = ()
     wake_at: float | None = None
     away: int = 0
     """So many nodes are away at once that it is rather the control plane that does not see them: none is replaced."""
@@ -78,7 +55,7 @@ def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> C
             if spare <= 0 and group.key.pool in snapshot.leaving:
                 continue  # another one would come for it
             found.append(
-                Replacement(
+                Disruption(
                     key=group.key,
                     group=group.name,
                     instance=instance.id,

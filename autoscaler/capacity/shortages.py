@@ -11,7 +11,9 @@ import structlog
 
 from autoscaler import backoff, control
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import availability, clouds, replacing
+from autoscaler.capacity import availability, clouds
+from autoscaler.capacity.marks import Reason
+from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
 
@@ -53,9 +55,9 @@ class Shortages:
         settled = [await self._settle(name) for name in sorted(self._owed | late)]
         return all(settled)
 
-    def note_useless(self, each: replacing.Replacement) -> None:
+    def note_useless(self, each: Disruption) -> None:
         """Leave an offering alone whose instance did not become a node: the next one might not either."""
-        if each.reason is replacing.Reason.NEVER_JOINED:
+        if each.reason is Reason.NEVER_JOINED and each.key is not None:
             message = f"{each.instance} did not become a ready node"
             before, now = self._known.get(each.key), self._context.clock.now()
             self._known[each.key] = availability.note_useless(before, each.reason, message, now)

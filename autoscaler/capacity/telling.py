@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from autoscaler import units
 from autoscaler.capacity import budgets
-from autoscaler.capacity.decide import Launch
 from autoscaler.capacity.latency import Patience
 from autoscaler.capacity.model import Limit, LimitKind, Reason, Rejection
+from autoscaler.capacity.plan import Launch
 from autoscaler.kube import shapes
 
 TRIGGERED: Final = "TriggeredScaleUp"

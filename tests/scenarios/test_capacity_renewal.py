@@ -43,7 +43,7 @@ def drained(world: World) -> dict[str, str]:
     found = {}
     for node in world.nodes():
         taints = node["spec"].get("taints", [])
-        if any((each["key"], each.get("value")) == (keys.REMOVING, marks.Draining.REPLACED) for each in taints):
+        if any((each["key"], each.get("value")) == (keys.REMOVING, marks.Reason.REPLACED) for each in taints):
             labels = node["metadata"]["labels"]
             found[node["metadata"]["name"]] = labels[keys.INSTANCE_POOL] + labels[keys.ZONE]
     return found

@@ -11,6 +11,7 @@ from autoscaler.api import keys
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity import colocation, decide, demand, offers, parties, supply, telling
 from autoscaler.capacity.model import Policy, Situation
+from autoscaler.capacity.plan import Plan
 from autoscaler.capacity.snapshot import Ceilings, Snapshot, Unavailable
 from autoscaler.kube import objects
 from tests.autoscaler.capacity import seen
@@ -25,12 +26,12 @@ def members(count: int, owner: str = "train", **more: Any) -> list[objects.Pod]:
     return [member(f"{owner}-{number}", owner, **more) for number in range(count)]
 
 
-def planned(pods: list[objects.Pod], **more: Any) -> decide.Plan:
+def planned(pods: list[objects.Pod], **more: Any) -> Plan:
     groups = {"groups": tuple(seen.group(zone=zone) for zone in ("b", "a"))}
     return decide.decide(seen.snapshot(pods=pods, **{**groups, **more}), POLICY)
 
 
-def grown(plan: decide.Plan) -> dict[str, int]:
+def grown(plan: Plan) -> dict[str, int]:
     """Return the new nodes by zone."""
     found: Counter[str] = Counter()
     for launch in plan.launches:
@@ -38,7 +39,7 @@ def grown(plan: decide.Plan) -> dict[str, int]:
     return dict(found)
 
 
-def told(plan: decide.Plan) -> str:
+def told(plan: Plan) -> str:
     (despair,) = plan.despairs
     return telling.not_triggered(despair.rejections)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.capacity import leaving, removal, replacing
-from autoscaler.capacity.marks import Draining, Idle
+from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 from tests.autoscaler.capacity import seen
@@ -123,7 +123,7 @@ def test_where_the_runtime_runs_nodes_go_on_taking_pods_until_the_stack_has_left
 
 
 def test_a_node_that_was_emptied_stays_so_when_its_pool_is_gone() -> None:
-    mark = {"key": keys.REMOVING, "value": Draining.EMPTIED, "effect": "NoSchedule"}
+    mark = {"key": keys.REMOVING, "value": Reason.EMPTIED, "effect": "NoSchedule"}
     node = seen.node("left", instance="i-9", taints=[mark], labels={keys.INSTANCE_POOL: "workers"})
     assert asked(world(nodes=[node], groups=(), pools={}, leaving={})) == {"left": set()}
     assert asked(world(nodes=[node], groups=(), leaving={})) == {}
@@ -153,7 +153,7 @@ def test_instances_that_leave_are_not_replaced() -> None:
     assert removal.choose(snapshot, {"one": 0.0}, frozenset()).removals == ()
     above = world(groups=(seen.group("i-1"),), spent=frozenset({"i-1"}))
     [chosen] = removal.choose(above, {"one": 0.0}, frozenset()).removals
-    assert (chosen.reason, chosen.decrement) == (Idle.LEAVING, True)
+    assert (chosen.reason, chosen.decrement) == (Reason.LEAVING, True)
     lost = world(nodes=[], groups=(seen.group("i-1", minimum=1),), launched_at={"i-1": 0.0})
     assert replacing.choose(lost).replacements == ()
     staying = world(nodes=[], groups=(seen.group("i-1", minimum=1),), launched_at={"i-1": 0.0}, leaving={})

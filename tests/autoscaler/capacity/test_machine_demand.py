@@ -6,8 +6,9 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.capacity import decide, machine_demand, removal
-from autoscaler.capacity.marks import Idle
+from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.model import Policy
+from autoscaler.capacity.plan import Plan
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -15,7 +16,7 @@ from tests.autoscaler.capacity import machine_groups as made
 from tests.autoscaler.capacity import seen
 
 OPEN: tuple[dict[str, str], ...] = ()
-IDLE = Idle.IDLE.value
+IDLE = Reason.IDLE.value
 GOING = {"deletionTimestamp": seen.STAMP}
 pytestmark = pytest.mark.accept("M15", part="what pulls nodes and keeps them")
 
@@ -117,7 +118,7 @@ def test_a_sleeper_that_goes_holds_no_room() -> None:
     assert machine_demand.kept_nodes(snapshot(going)) == frozenset()
 
 
-def planned(*pods: objects.Pod, **more: Any) -> decide.Plan:
+def planned(*pods: objects.Pod, **more: Any) -> Plan:
     """Plan with one group of nodes of the group's pool."""
     labels = {keys.INSTANCE_POOL: "workers"}
     group = seen.group(desired=0, node=cloud.NodeTemplate(labels=labels))
@@ -157,6 +158,6 @@ def test_room_that_is_held_keeps_a_node_only_for_groups_that_pull_nodes() -> Non
 
 def test_room_that_is_held_keeps_no_node_beyond_limits_nor_one_that_is_outdated_or_leaves() -> None:
     held = made.sleeper("s", node="n")
-    assert removed(idle_world(held, limits={"maxActiveInstances": 0})) == [Idle.OVER_LIMIT.value]
-    assert removed(idle_world(held, outdated=frozenset({"i-1"}))) == [Idle.OUTDATED.value]
-    assert removed(idle_world(held, leaving={"workers": seen.NOW})) == [Idle.LEAVING.value]
+    assert removed(idle_world(held, limits={"maxActiveInstances": 0})) == [Reason.OVER_LIMIT.value]
+    assert removed(idle_world(held, outdated=frozenset({"i-1"}))) == [Reason.OUTDATED.value]
+    assert removed(idle_world(held, leaving={"workers": seen.NOW})) == [Reason.LEAVING.value]

@@ -10,6 +10,7 @@ from autoscaler.api import keys
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity import accounting, decide
 from autoscaler.capacity.model import Limit, LimitKind, Policy, Reason
+from autoscaler.capacity.plan import Plan
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -46,14 +47,14 @@ def snapshot(spec: ScopeSpec, pods: list[objects.Pod], groups: tuple[Any, ...], 
     )
 
 
-def launched(plan: decide.Plan) -> dict[str, int]:
+def launched(plan: Plan) -> dict[str, int]:
     found: dict[str, int] = {}
     for launch in plan.launches:
         found[launch.key.pool] = found.get(launch.key.pool, 0) + launch.after - launch.before
     return found
 
 
-def told(plan: decide.Plan) -> dict[Reason, int]:
+def told(plan: Plan) -> dict[Reason, int]:
     found: dict[Reason, int] = {}
     for despair in plan.despairs:
         for reason in {each.reason for each in despair.rejections}:
@@ -61,7 +62,7 @@ def told(plan: decide.Plan) -> dict[Reason, int]:
     return found
 
 
-def plan(spec: ScopeSpec, pods: list[objects.Pod], groups: tuple[Any, ...], **more: Any) -> decide.Plan:
+def plan(spec: ScopeSpec, pods: list[objects.Pod], groups: tuple[Any, ...], **more: Any) -> Plan:
     return decide.decide(snapshot(spec, pods, groups, **more), Policy())
 
 

@@ -27,7 +27,7 @@ def idle(count: int, since: float = seen.NOW - 100) -> dict[str, float]:
 
 def test_an_instance_goes_once_it_was_idle_for_longer_than_its_pool_allows() -> None:
     choice = removal.choose(world(1, idle_seconds=100), idle(1), frozenset())
-    assert [each.node.name for each in choice.removals] == ["node-0"]
+    assert [each.node_name for each in choice.removals] == ["node-0"]
     later = removal.choose(world(1, idle_seconds=130), idle(1), frozenset())
     assert (later.removals, later.wake_at) == ((), seen.NOW + 30)
 
@@ -35,12 +35,12 @@ def test_an_instance_goes_once_it_was_idle_for_longer_than_its_pool_allows() -> 
 def test_the_longest_idle_goes_first_and_ten_at_most() -> None:
     since = {f"node-{number}": seen.NOW - 100 - number for number in range(15)}
     choice = removal.choose(world(15), since, frozenset())
-    assert [each.node.name for each in choice.removals] == [f"node-{number}" for number in range(14, 4, -1)]
+    assert [each.node_name for each in choice.removals] == [f"node-{number}" for number in range(14, 4, -1)]
 
 
 def test_an_instance_that_waiting_pods_count_on_stays() -> None:
     choice = removal.choose(world(2), idle(2), frozenset({"node-0"}))
-    assert [each.node.name for each in choice.removals] == ["node-1"]
+    assert [each.node_name for each in choice.removals] == ["node-1"]
 
 
 @given(st.integers(0, 20), st.integers(0, 20))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.capacity import marks, pod_index, renewing
-from autoscaler.capacity.decide import Launch, Plan
+from autoscaler.capacity.plan import Launch, Plan
 from autoscaler.capacity.renewing import Choice, Memory
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
@@ -17,7 +17,7 @@ from autoscaler.kube import objects
 from tests.autoscaler.capacity import seen
 
 NONE = Memory()
-REPLACED = {"key": keys.REMOVING, "value": marks.Draining.REPLACED, "effect": "NoSchedule"}
+REPLACED = {"key": keys.REMOVING, "value": marks.Reason.REPLACED, "effect": "NoSchedule"}
 
 
 def world(  # noqa: PLR0913  # a test sets what matters
@@ -65,7 +65,7 @@ def both(one: Snapshot, other: Snapshot) -> Snapshot:
 def step(snapshot: Snapshot, plan: Plan | None = None, memory: Memory = NONE) -> tuple[list[int], list[str]]:
     """Return to what sizes groups grow, and which nodes are drained."""
     choice = renewing.choose(snapshot, plan or Plan(), memory)
-    return [surge.after for surge in choice.surges], [drain.node.name for drain in choice.drains]
+    return [surge.after for surge in choice.surges], [drain.node_name for drain in choice.drains]
 
 
 def test_a_group_gets_one_instance_more_before_anything_is_drained() -> None:
@@ -82,9 +82,9 @@ def test_nothing_more_happens_until_it_is_ready(coming: dict[str, Any]) -> None:
 
 def test_one_node_is_drained_once_another_is_ready_and_that_one_is_kept() -> None:
     choice = renewing.choose(world(new=1), Plan(), NONE)
-    assert (choice.surges, [drain.node.name for drain in choice.drains]) == ((), ["old-a-0"])
-    assert choice.drains[0].may_end
-    assert choice.drains[0].reason is marks.Draining.REPLACED
+    assert (choice.surges, [drain.node_name for drain in choice.drains]) == ((), ["old-a-0"])
+    assert [pod.meta.key.name for pod in choice.drains[0].evict] == ["pod-old-a-0"]
+    assert choice.drains[0].reason is marks.Reason.REPLACED
     assert choice.spares == {"new-a-0"}
 
 
@@ -185,7 +185,7 @@ def test_a_node_that_does_not_become_empty_rests_and_another_has_its_turn() -> N
     snapshot = world(new=1, marked=1)
     begun = Memory(begun={"old-a-0": seen.NOW - renewing.PATIENCE_SECONDS})
     choice = renewing.choose(snapshot, Plan(), begun)
-    assert [drain.node.name for drain in choice.drains] == ["old-a-1"]
+    assert [drain.node_name for drain in choice.drains] == ["old-a-1"]
     want = {"old-a-0": seen.NOW + renewing.REST_SECONDS}
     assert choice.memory.resting == want
     again = dataclasses.replace(snapshot, now=want["old-a-0"])
@@ -195,13 +195,13 @@ def test_a_node_that_does_not_become_empty_rests_and_another_has_its_turn() -> N
 def test_pods_that_end_by_themselves_have_more_time() -> None:
     begun = Memory(begun={"old-a-0": seen.NOW - renewing.PATIENCE_SECONDS})
     choice = renewing.choose(world(new=1, marked=1, owner="Job"), Plan(), begun)
-    assert [drain.node.name for drain in choice.drains] == ["old-a-0"]
+    assert [drain.node_name for drain in choice.drains] == ["old-a-0"]
     assert choice.spares == frozenset()  # nothing will leave for it: it may go if it is idle for too long
     assert choice.wake_at == seen.NOW - renewing.PATIENCE_SECONDS + renewing.ENDING_SECONDS
 
 
 def test_a_node_that_is_drained_for_another_reason_or_not_ready_is_left_alone() -> None:
-    interrupted = {**REPLACED, "value": marks.Draining.INTERRUPTED}
+    interrupted = {**REPLACED, "value": marks.Reason.INTERRUPTED}
     snapshot = world(1, 1)
     for node in (seen.node("old-a-0", instance="old-a-0", taints=[interrupted]), seen.node("old-a-0", ready=False)):
         nodes = {**snapshot.nodes, node.meta.key: node}

@@ -67,4 +67,4 @@ def test_of_a_surplus_what_nobody_asks_for_goes_first_although_others_are_idle_f
     snapshot = world(*nodes, pods=waiting, maxActiveInstances=2, maxIdleSeconds=9999)
     since = {"asked": seen.NOW - 300, "plain": seen.NOW - 200, "unasked": seen.NOW - 100}
     choice = removal.choose(snapshot, since, frozenset())
-    assert [each.node.name for each in choice.removals] == ["unasked"]
+    assert [each.node_name for each in choice.removals] == ["unasked"]
