@@ -5,10 +5,12 @@ each failure in a row and begins anew once an instance came.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from autoscaler import backoff
 from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.capacity.plan import Resize
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
 
@@ -16,7 +18,25 @@ FIRST_SECONDS: Final = 180.0
 LONGEST_SECONDS: Final = 3600.0
 UNSUPPORTED_SECONDS: Final = 6 * 3600.0
 """A zone that does not offer a type will not do so in an hour either."""
+NEVER_LAUNCHED: Final = "NeverLaunched"
+"""Instances were asked for, and neither came nor failed."""
+TIMEOUT_SECONDS: Final = 900
+"""For groups whose pool is gone."""
 _BACKOFF: Final = backoff.Backoff(first_seconds=FIRST_SECONDS, longest_seconds=LONGEST_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """A group that waits for instances which it asked for."""
+
+    since: float
+    """When it asked for them, or got the last one."""
+    until: float
+    """When they count no more."""
+    members: frozenset[cloud.InstanceId]
+    desired: int
+    is_over: bool = False
+    """It has waited for too long."""
 
 
 def note(before: Unavailable | None, activity: cloud.Activity, now: float) -> Unavailable:
@@ -62,6 +82,47 @@ def current(
         for key, each in known.items()
         if each.since <= now < each.until + LONGEST_SECONDS and came.get(key, 0.0) <= each.since
     }
+
+
+def has(group: cloud.NodeGroup) -> int:
+    """Return how many instances a group should ask for to keep what it has and get no more."""
+    return max(group.minimum, min(group.maximum, len(group.members)))
+
+
+def resizes(snapshot: Snapshot) -> tuple[Resize, ...]:
+    """Set groups to what they have: down after a launch that failed, up where an instance came late."""
+    found = []
+    for group in snapshot.groups:
+        size = has(group)
+        late = min(group.maximum, len(group.members)) > group.desired
+        if (group.name in snapshot.failed and group.desired > size) or (late and size > group.desired):
+            found.append(Resize(key=group.key, group=group.name, before=group.desired, after=size))
+    return tuple(found)
+
+
+def lacking(snapshot: Snapshot, before: Mapping[cloud.GroupName, Lack]) -> dict[cloud.GroupName, Lack]:
+    """Return since when groups have waited for instances without getting any, given what was known a moment ago.
+
+    Who asks for more meanwhile waits no longer for it: none came since, so the offering does not work.
+    """
+    found = {}
+    for group in snapshot.groups:
+        if group.missing:
+            ids = frozenset(one.id for one in group.members)
+            old = before.get(group.name)
+            is_new = old is None or not ids <= old.members or (old.is_over and group.desired > old.desired)
+            since, is_over = (snapshot.now, False) if is_new or old is None else (old.since, old.is_over)
+            pool = snapshot.pools.get(group.key.pool)
+            timeout = pool.registration_timeout_seconds if pool is not None else TIMEOUT_SECONDS
+            until = since + timeout
+            found[group.name] = Lack(
+                since=since,
+                until=until,
+                members=ids,
+                desired=group.desired,
+                is_over=is_over or until <= snapshot.now,
+            )
+    return found
 
 
 def next_end(known: Mapping[NodeGroupKey, Unavailable], now: float) -> float | None:

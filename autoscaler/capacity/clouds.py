@@ -7,6 +7,7 @@ which tells its age. Nothing is read while we may not act.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -30,6 +31,9 @@ _BACKOFF: Final = backoff.Backoff(first_seconds=2.0, longest_seconds=60.0)
 OUTAGE_SECONDS: Final = 30.0
 """An account that cannot be read for so long is asked for nothing until it can: other pools may help."""
 CHECK_SECONDS: Final = 0.5
+SILENT_SECONDS: Final = 10.0
+"""An account that has not answered a call for so long is told to be silent."""
+TICK_SECONDS: Final = 0.001
 ACCOUNTS: Final = kinds.custom(ProviderAccount)
 KIND: Final = "NodeGroup"
 """What the controller is woken for after a reading."""
@@ -65,9 +69,9 @@ class Clouds:
         return self._seen
 
     def is_read(self) -> bool:
-        """Tell whether every account was read once, with what its launch templates say, or could not be."""
+        """Tell whether every account was read once, launch templates included, or could not be."""
         names = {account.meta.key.name for account in self._accounts}
-        tried = {name for name, seen in self._seen.items() if seen.outdated is not None or seen.problem is not None}
+        tried = {name for name, seen in self._seen.items() if seen.is_tried or seen.problem is not None}
         return names <= tried | self.broken.keys()
 
     def groups(self, accounts: Mapping[str, str]) -> tuple[cloud.NodeGroup, ...]:
@@ -106,6 +110,12 @@ class Clouds:
             for name, seen in self._seen.items()
             if seen.failing_since is not None and seen.failing_since <= latest
         }
+
+    def silent(self) -> dict[str, str]:
+        """Return the accounts that are being read and have not answered for a while."""
+        latest = self._context.clock.monotonic() - SILENT_SECONDS + TICK_SECONDS
+        late = [name for name, seen in self._seen.items() if seen.asked_at is not None and seen.asked_at <= latest]
+        return dict.fromkeys(late, "no answer to a reading of its node groups yet")
 
     def of(self, name: cloud.GroupName) -> sightings.Seen | None:
         """Return the account that has a group."""
@@ -159,6 +169,11 @@ class Clouds:
         readings = [seen.view.reading for seen in self._seen.values() if seen.outdated is None]
         groups = [group for reading in readings if reading is not None for group in reading.groups.values()]
         return frozenset(one.provider_id for group in groups for one in group.members)
+
+    def unread(self) -> dict[cloud.GroupName, str]:
+        """Return the groups that lack instances of which nobody could tell why, and what came instead."""
+        readings = [seen.view.reading for seen in self._seen.values()]
+        return {name: why for reading in readings if reading is not None for name, why in reading.unread.items()}
 
     def types(self) -> dict[str, catalogue.InstanceType]:
         """Return the instance types of all groups, as far as anybody knows them."""
@@ -249,6 +264,9 @@ class Clouds:
                 self._tasks[name] = asyncio.create_task(self._read(name, seen), name=f"reading {name}")
 
     async def _read(self, name: str, seen: sightings.Seen) -> None:
+        seen.asked_at = self._context.clock.monotonic()
+        wake = partial(self._context.wake, KIND, objects.Key("", name))
+        late = asyncio.get_running_loop().call_later(SILENT_SECONDS, wake)
         try:
             changed, pause = await self._refresh(seen)
         except cloud.CloudError as error:
@@ -259,9 +277,12 @@ class Clouds:
         except Exception as error:
             log.exception("account_not_understood", account=name)
             changed, pause = self._failed(name, seen, f"its answer could not be used ({type(error).__name__})")
+        finally:
+            late.cancel()
         seen.due_at = self._context.clock.monotonic() + pause
+        changed, seen.asked_at = changed or name in self.silent(), None
         if changed:
-            self._context.wake(KIND, objects.Key("", name))
+            wake()
         with contextlib.suppress(KeyError):
             self._tasks.pop(name)
 
@@ -271,14 +292,29 @@ class Clouds:
         reading = await seen.view.refresh()
         seen.listed_before = before.read_at if before is not None else None
         await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
-        is_answered = await sightings.ask_lives(seen, reading, self._questions, self._context.clock.now())
-        await sightings.ask_templates(seen, reading)
+        is_answered, is_whole = await self._ask_more(seen, reading)
         recovered = seen.problem is not None
         seen.problem, seen.failures, seen.failing_since, seen.is_out = None, 0, None, False
         busy = any(group.missing for group in reading.groups.values())
         changed = before is None or (before.groups, before.failures) != (reading.groups, reading.failures)
         changed = changed or recovered or is_answered or was_outdated != seen.outdated
-        return changed, BUSY_SECONDS if busy else REFRESH_SECONDS
+        seen.half_read = 0 if is_whole else seen.half_read + 1
+        pause = BUSY_SECONDS if busy else REFRESH_SECONDS
+        return changed, pause if is_whole else min(pause, max(BUSY_SECONDS, _BACKOFF.pause(seen.half_read)))
+
+    async def _ask_more(self, seen: sightings.Seen, reading: view.Reading) -> tuple[bool, bool]:
+        """Ask about instances and launch templates; return whether a question was answered, and all were.
+
+        What nobody tells stops only what depends on it.
+        """
+        now, answers = self._context.clock.now(), []
+        for asked in (sightings.ask_lives(seen, reading, self._questions, now), sightings.ask_templates(seen, reading)):
+            try:
+                answers.append(bool(await asked))
+            except cloud.CloudError as error:
+                log.warning("account_half_read", reason=error.reason, error=error.message)
+        seen.is_tried = True
+        return any(answers), len(answers) > 1
 
     def _failed(self, name: str, seen: sightings.Seen, problem: str) -> tuple[bool, float]:
         """Note that an account could not be read; return whether that is news, and for how long to wait then."""

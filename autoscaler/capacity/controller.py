@@ -1,12 +1,12 @@
 """Capacity: pods that no node has room for become instances, and idle instances become nothing.
 
-Every cycle keeps the books, takes one snapshot, plans on it without I/O, and carries the plan out: what failed is taken
-back, groups grow, and instances that are of no use, doomed or idle go.
+Every cycle takes one snapshot, plans on it without I/O, carries the plan out and tells of it. Clouds are asked beside
+the cycle, and what became of it is seen by a later one.
 """
 
-import asyncio
-from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,13 +14,13 @@ import structlog
 
 from autoscaler import backoff, clock, control
 from autoscaler.api import resources
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity import (
     accounting,
     availability,
     bookkeeping,
     claims,
+    cloud_calls,
     clouds,
     daemons,
     decide,
@@ -34,19 +34,17 @@ from autoscaler.capacity import (
     learning,
     model,
     node_index,
-    offers,
     opening,
     pod_index,
     publisher,
     publishing,
-    renewer,
     shortages,
     supply,
     telling,
     volumes,
 )
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
-from autoscaler.capacity.plan import Launch, Plan
+from autoscaler.capacity.plan import Hope, Launch, Plan
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -57,7 +55,6 @@ AGAIN_SECONDS: Final = 5.0
 """After a launch or a record that was not done: when the plan is made again."""
 BOOKS_SECONDS: Final = 60.0
 """While instances run, what they use is looked at this often: a budget may be reached by time alone."""
-LAUNCH_WINDOW_SECONDS: Final = 60.0
 EVENTS_MAX: Final = 200
 """So many pods are told of one plan; all others look the same."""
 
@@ -93,12 +90,11 @@ class Controller:
         self._clouds = clouds.Clouds(context, open_cloud)
         self._books = bookkeeping.Bookkeeper(context, self._clouds, pods=self._pods, nodes=self._nodes)
         self._news = interruptions.News(context, self._clouds, open_news) if open_news is not None else None
-        self._resting = backoff.Retries(context.clock, draining.BACKOFF)
-        self._departures = departures.Departures(
-            context, known=self._clouds, nodes=self._nodes, pools=self._pools, resting=self._resting
-        )
+        self._calls = cloud_calls.Calls(context, self._clouds, backoff.Retries(context.clock, draining.BACKOFF))
+        self._departures = departures.Departures(context, calls=self._calls, nodes=self._nodes, pools=self._pools)
         self._claims = claims.Claims(context, nodes=self._nodes, pods=self._pods)
-        self._renewer = renewer.Renewer()
+        self._last = Plan()
+        """The plan before, so that only what is new is logged."""
         self._publisher = publisher.Publisher(
             context, pools=self._pools, scopes=self._scopes, known=self._clouds, waiting=self._count_waiting
         )
@@ -109,8 +105,9 @@ class Controller:
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
         self._experience: dict[experience.Waiting, experience.Experience] = {}
         self._learned: learning.Known = {}
-        self._shortages = shortages.Shortages(context, self._clouds, self._set_desired, self._resting)
-        self._launched: deque[float] = deque()
+        self._shortages = shortages.Shortages(self._clouds)
+        self._hopes: dict[cloud.GroupName, list[Hope]] = {}
+        """Whom a launch is for that is under way."""
         self._told: dict[str, str] = {}
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
@@ -136,41 +133,46 @@ class Controller:
     async def _reconcile(self) -> float | None:
         if not self._clouds.is_read() or not self._foreign.is_known or self._farewells.have_left:
             return None  # each of them wakes us
-        first = self._snapshot()
-        is_taken_back = self._foreign.who is not None or await self._shortages.look(first)
-        self._learned = learning.recall(self._learned, (each.resource for each in self._pools), first.groups)
         is_settled = await self._claims.settle()
-        is_kept = await self._books.keep(self._snapshot()) and is_settled
-        snapshot = self._snapshot()
-        plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy)
+        # 1. Observe: one snapshot, with what became of the calls that were in flight.
+        outcomes = self._calls.outcomes()
+        snapshot = self._shortages.observe(self._snapshot(), outcomes)
+        # 2. Decide.
+        plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy, self._last.memory)
         self._learn(snapshot, plan)
+        # 3. Act: on records first; clouds are asked beside the cycle.
+        is_kept = await self._books.keep(snapshot) and is_settled
         is_kept = await self._claims.claim(snapshot, plan.landed) and is_kept
-        renewal = self._renewer.choose(snapshot, plan)
-        launches = (*plan.launches, *renewal.surges)
-        landed = await self._launch(launches)
-        self._tell(plan, landed)
-        opened = await self._opener.open(plan.openings)
-        await self._publisher.publish(self._snapshot(), plan)
+        self._calls.resize(plan.resizes)
+        self._launch(plan)
+        wakes = [await self._opener.open(plan.openings), await self._departures.carry_out(plan)]
+        wakes.append(await self._farewells.carry_out(snapshot))
+        # 4. Report.
+        self._tell(plan, outcomes)
+        _log_changes(self._last, plan)
+        self._last = plan
+        await self._publisher.publish(self._recorded(snapshot), plan)
+        return clock.earliest((*wakes, *self._wakes(snapshot, plan, is_kept=is_kept)))
+
+    def _wakes(self, snapshot: Snapshot, plan: Plan, *, is_kept: bool) -> Iterator[float | None]:
+        """Yield when time alone changes something."""
         now = self._context.clock.now()
-        wakes = [availability.next_end(self._shortages.known, now), experience.next_lesson(self._experience, now)]
-        wakes.append(accounting.month_end(now))  # what a month may take begins anew
-        wakes += [renewal.wake_at, plan.wake_at, opened]
+        yield plan.wake_at
+        yield self._shortages.next_at()
+        yield availability.next_end(snapshot.unavailable, now)
+        yield experience.next_lesson(self._experience, now)
+        yield accounting.month_end(now)  # what a month may take begins anew
         if any(group.members for group in snapshot.groups):
-            wakes.append(now + BOOKS_SECONDS)
-        if self._foreign.who is None:
-            needed, note = plan.needed | renewal.spares, self._shortages.note_useless
-            wakes.append(await self._departures.carry_out(self._snapshot, needed, note, renewal.drains))
-        wakes.append(await self._farewells.carry_out(self._snapshot()))
-        if len(landed) < len(launches) or not is_kept or not is_taken_back:
-            wakes.append(now + AGAIN_SECONDS)
-        return clock.earliest(wakes)
+            yield now + BOOKS_SECONDS
+        if plan.launches or plan.resizes or not is_kept:
+            yield now + AGAIN_SECONDS
 
     def _snapshot(self) -> Snapshot:
         pods, indexed = self._claims.pods(self._pod_index)
         pools = {each.meta.key.name: each.resource.spec for each in self._pools}
         now = self._context.clock.now()
-        while self._launched and self._launched[0] < self._context.clock.monotonic() - LAUNCH_WINDOW_SECONDS:
-            self._launched.popleft()
+        groups = self._clouds.groups({name: spec.provider_account for name, spec in pools.items()})
+        self._learned = learning.recall(self._learned, (each.resource for each in self._pools), groups)
         return Snapshot(
             now=now,
             pods=pods,
@@ -181,13 +183,12 @@ class Controller:
             pools=pools,
             scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
             machines=_in_order(self._machines),
-            groups=self._clouds.groups({name: spec.provider_account for name, spec in pools.items()}),
+            groups=self._calls.applied(groups),
             types=self._clouds.types(),
             claim_zones=volumes.zones_of_claims(self._volume_claims, self._volumes.snapshot()),
             daemons=tuple(each.shape for each in self._daemons),
-            unavailable=dict(self._shortages.known),
             ceilings=self._ceilings,
-            launched=len(self._launched),
+            launched=self._calls.launched(),
             experience=self._experience,
             learned=learning.amounts(self._learned),
             instances=self._books.instances(),
@@ -200,11 +201,25 @@ class Controller:
             spent=self._claims.spent(),
             doomed=frozenset(self._news.doomed if self._news is not None else ()),
             launched_at=self._clouds.launched_at(),
+            unread=self._clouds.unread(),
+            unsure=self._clouds.unsure(),
+            marked=self._departures.marked(),
+            silent={**self._clouds.silent(), **self._calls.silent()},
             foreign=self._foreign.who,
             leaving=self._farewells.who(),
             dissolving=self._farewells.is_dissolving,
             closing=self._farewells.is_closing,
             home=self._context.namespace,
+        )
+
+    def _recorded(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot with the records as they are now that they were written."""
+        return dataclasses.replace(
+            snapshot,
+            instances=self._books.instances(),
+            records=self._books.indexed(),
+            used=self._books.used(snapshot.now, snapshot.pools, self._prices),
+            durations={**snapshot.durations, **self._books.durations},
         )
 
     def _count_waiting(self) -> Counter[str]:
@@ -227,70 +242,27 @@ class Controller:
             self._experience = experience.learn(self._experience, plan.landed, groups, now=snapshot.now, taking=taking)
         self._learned = learning.learn(self._learned, snapshot)
 
-    # Launches
-
-    async def _launch(self, launches: Iterable[Launch]) -> dict[NodeGroupKey, Launch]:
-        """Raise groups, one call for each; return those that were."""
-        by_account: dict[str, list[Launch]] = {}
-        for launch in launches:
-            by_account.setdefault(self._clouds.account_of(launch.group) or "", []).append(launch)
-        outcomes = await asyncio.gather(*(self._launch_in(name, these) for name, these in by_account.items()))
-        return {launch.key: launch for landed in outcomes for launch in landed}
-
-    async def _launch_in(self, account: str, launches: list[Launch]) -> list[Launch]:
-        """Read an account's groups again, then raise them: somebody else may have changed them."""
-        seen = self._clouds.seen.get(account)
-        launches = [launch for launch in launches if not self._resting.holds(launch.group)]
-        if seen is None or not launches:
-            return []
-        try:
-            reading = await seen.view.reread([launch.group for launch in launches])
-        except cloud.CloudError as error:
-            log.warning("launches_not_sent", account=account, reason=error.reason, error=error.message)
-            self._clouds.hurry()
-            for launch in launches:
-                self._resting.note(launch.group, is_done=False)
-            return []
-        raised = await asyncio.gather(*(self._raise(each, reading.groups.get(each.group)) for each in launches))
-        return [launch for launch, is_raised in zip(launches, raised, strict=True) if is_raised]
-
-    async def _raise(self, launch: Launch, group: cloud.NodeGroup | None) -> bool:
-        if group is None or offers.size(group) != launch.before or launch.after > group.maximum:
-            log.info("launch_outdated", group=launch.group, planned=(launch.before, launch.after))
-            return False  # the plan is made again soon
-        if not await self._set_desired(group, launch.after):
-            return False
-        self._launched.extend([self._context.clock.monotonic()] * (launch.after - launch.before))
-        return True
-
-    async def _set_desired(self, group: cloud.NodeGroup, desired: int) -> bool:
-        seen = self._clouds.of(group.name)
-        what = f"set desired of {group.name} from {group.desired} to {desired}"
-        if seen is None or not self._context.may_act(what):
-            return False
-        outcome = await seen.view.set_desired(group.name, desired)
-        self._clouds.hurry()
-        error = outcome.error.message if outcome.error else None
-        log.info(
-            "desired_set", group=group.name, before=group.desired, after=desired, verdict=outcome.verdict, error=error
-        )
-        is_done = outcome.verdict is not cloud.Verdict.NOT_DONE
-        self._resting.note(group.name, is_done=is_done)
-        if not is_done and desired > group.desired:
-            self._shortages.note_refused(group, outcome.error)
-        return is_done
+    def _launch(self, plan: Plan) -> None:
+        """Have groups raised, and remember for whom."""
+        for launch in self._calls.launch(plan.launches):
+            self._hopes[launch.group] = [hope for hope in plan.hopes if launch.key in hope.groups]
+            if not self._hopes[launch.group]:
+                log.info("renewal_surges", group=launch.group, before=launch.before, after=launch.after)
 
     # Telling
 
-    def _tell(self, plan: Plan, landed: dict[NodeGroupKey, Launch]) -> None:
+    def _tell(self, plan: Plan, outcomes: Iterable[cloud_calls.Outcome]) -> None:
+        """Tell pods for which instances were asked for, or why none is; and pools of instances of no use."""
         waiting = {pod.meta.uid for hope in plan.hopes for pod in hope.pods}
         waiting |= {pod.meta.uid for despair in plan.despairs for pod in despair.pods}
         self._told = {uid: text for uid, text in self._told.items() if uid in waiting}
-        for hope in plan.hopes:
-            launches = [landed[key] for key in hope.groups if key in landed]
-            if launches:
-                log.info("scale_up", groups=[each.group for each in launches], pods=_named(hope.pods))
-                self._tell_pods(hope.pods, telling.TRIGGERED, telling.triggered(launches))
+        for outcome in outcomes:
+            self._departures.tell(outcome)
+            hopes = self._hopes.pop(outcome.command.group, ())
+            if outcome.is_done and isinstance(outcome.command, Launch):
+                for hope in hopes:
+                    log.info("scale_up", groups=[outcome.command.group], pods=_named(hope.pods))
+                    self._tell_pods(hope.pods, telling.TRIGGERED, telling.triggered([outcome.command]))
         for despair in plan.despairs:
             message = telling.not_triggered(despair.rejections)
             untold = self._tell_pods(despair.pods, telling.NOT_TRIGGERED, message)
@@ -312,6 +284,20 @@ class Controller:
 
 def _named(pods: Sequence[objects.Pod]) -> list[objects.Key]:
     return [pod.meta.key for pod in pods[:EVENTS_MAX]]
+
+
+def _log_changes(before: Plan, plan: Plan) -> None:
+    """Log what the last plan did not say yet."""
+    if plan.away and not before.away:
+        log.warning("lost_nodes_kept", away=plan.away, why="too many at once: is the control plane cut off?")
+    for node in plan.memory.begun.keys() - before.memory.begun.keys():
+        log.info("renewal_drains", node=node)
+    for node in plan.memory.resting.keys() - before.memory.resting.keys():
+        until = plan.memory.resting[node]
+        log.warning("renewal_postponed", node=node, reason="its pods did not leave in time", until=until)
+    for pool, why in plan.waits.items():
+        if before.waits.get(pool) != why:
+            log.info("renewal_waits", pool=pool, reason=why)
 
 
 def _in_order(machines: Iterable[objects.Custom[resources.Machine]]) -> dict[str, MachineSpec]:

@@ -1,20 +1,86 @@
 """What to do about capacity now. Pure: a snapshot in, a plan out; the same snapshot gives the same plan.
 
-1. Demand: pods that no node has room for. 2. Supply: what is there and what is on its way. 3. Choice: which groups may
-serve whom. 4. Placement. 5. Launches, and pods that may go to the zone they waited for. Nothing vanishes: a pod has
-room, waits for a node, or is told why not.
+Up: 1. Demand: pods that no node has room for. 2. Supply: what is there and what is on its way. 3. Choice: which groups
+may serve whom. 4. Placement. 5. Launches, and pods that may go to the zone they waited for. Nothing vanishes: a pod has
+room, waits for a node, or is told why not. Down: what failed is taken back; what is of no use, drained or idle goes.
 """
 
+import dataclasses
 from collections.abc import Iterator
 
-from autoscaler.capacity import colocation, demand, machine_demand, offers, parties, rationing, supply
+from autoscaler import clock
+from autoscaler.capacity import (
+    availability,
+    colocation,
+    demand,
+    drains,
+    machine_demand,
+    offers,
+    parties,
+    rationing,
+    removal,
+    renewing,
+    replacing,
+    supply,
+)
 from autoscaler.capacity.experience import Landed, Waiting
 from autoscaler.capacity.model import Demand, Filling, Placement, Policy, Situation
-from autoscaler.capacity.plan import Despair, Hope, Launch, Plan
+from autoscaler.capacity.plan import NOTHING, Despair, Disruption, Hope, Launch, Memory, Plan
 from autoscaler.capacity.snapshot import Snapshot
 
 
-def decide(snapshot: Snapshot, policy: Policy) -> Plan:
+def decide(snapshot: Snapshot, policy: Policy, memory: Memory = NOTHING) -> Plan:
+    """Plan all that is to be done now. Who shares the cluster with another autoscaler only tells."""
+    plan = _scale_up(snapshot, policy)
+    if snapshot.foreign is not None:
+        return dataclasses.replace(plan, memory=memory)
+    renewal = renewing.choose(snapshot, plan, memory)
+    gone = _disrupt(snapshot, memory, plan.needed | renewal.spares, renewal.drains)
+    return dataclasses.replace(
+        plan,
+        launches=(*plan.launches, *renewal.surges),
+        resizes=availability.resizes(snapshot),
+        disruptions=gone.disruptions,
+        spared=gone.spared,
+        away=gone.away,
+        waits=renewal.waits,
+        memory=dataclasses.replace(gone.memory, begun=renewal.memory.begun, resting=renewal.memory.resting),
+        wake_at=clock.earliest((plan.wake_at, renewal.wake_at, gone.wake_at)),
+    )
+
+
+def _disrupt(snapshot: Snapshot, memory: Memory, needed: frozenset[str], renewed: tuple[Disruption, ...]) -> Plan:
+    """Plan what goes: what is of no use, then, on what is left, what is drained and what is idle."""
+    nodeless = replacing.nodeless_since(snapshot, memory.nodeless)
+    useless = replacing.choose(snapshot, nodeless)
+    left = _without(snapshot, useless.replacements)
+    drained = (*drains.choose(left), *renewed)
+    idle = removal.idle_since(left, memory.idle)
+    removed = removal.choose(left, idle, needed)
+    waiting = [each.wait_until for each in removed.removals if snapshot.now < each.wait_until < float("inf")]
+    return Plan(
+        disruptions=(*useless.replacements, *drained, *removed.removals),
+        spared=drains.spared(left, {each.node_name for each in (*drained, *removed.removals)}),
+        away=useless.away,
+        memory=Memory(idle=idle, nodeless=nodeless),
+        wake_at=clock.earliest((useless.wake_at, removed.wake_at, *waiting)),
+    )
+
+
+def _without(snapshot: Snapshot, gone: tuple[Disruption, ...]) -> Snapshot:
+    """Return how it will be once these have ended, so that no group loses more than it may."""
+    if not gone:
+        return snapshot
+    groups = {group.name: group for group in snapshot.groups}
+    for each in gone:
+        groups[each.group] = groups[each.group].without(each.instance, decrement=each.decrement)
+    return dataclasses.replace(snapshot, groups=tuple(groups.values()))
+
+
+# What pods wait for
+
+
+def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
     """Plan launches for all pods that wait."""
     found = demand.waiting(snapshot.indexed)
     together = parties.gather(snapshot)

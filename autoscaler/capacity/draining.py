@@ -5,7 +5,7 @@ killed: pods are evicted, so that disruption budgets hold, and those that must n
 """
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import structlog
@@ -61,7 +61,7 @@ class Drainer:
 
     async def mark(self, node: objects.Node, reason: str) -> None:
         """Keep new pods off a node. One that was only idle may be drained now; never the other way round."""
-        if not is_marked(node, marks.DRAINED if reason in marks.DRAINED else None):
+        if marks.must_mark(node, reason):
             others = [taint for taint in node.taints if taint.key != keys.REMOVING]
             await self._set_taints(node, [*others, objects.NodeTaint(keys.REMOVING, reason, "NoSchedule")])
 
@@ -91,9 +91,3 @@ class Drainer:
             return False
         log.info("pod_evicted", pod=pod.meta.key, node=pod.node_name)
         return True
-
-
-def is_marked(node: objects.Node, reasons: Collection[str] | None = None) -> bool:
-    """Tell whether a node carries our mark, for one of these reasons if any are given."""
-    found = [taint.value for taint in node.taints if taint.key == keys.REMOVING]
-    return bool(found) and (reasons is None or any(mark in reasons or not mark for mark in found))

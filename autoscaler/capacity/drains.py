@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from autoscaler.capacity import closing, ephemeral, leaving, lives, work
+from autoscaler.capacity import closing, ephemeral, leaving, lives, marks, work
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.snapshot import Snapshot
@@ -12,6 +12,21 @@ from autoscaler.kube import objects
 def choose(snapshot: Snapshot) -> tuple[Disruption, ...]:
     """Choose the nodes: those that the provider takes, of pools that leave, of used budgets, and used ones."""
     return (*_interrupted(snapshot), *_emptied(snapshot), *_closed(snapshot), *_used(snapshot))
+
+
+def spared(snapshot: Snapshot, going: Collection[str]) -> tuple[objects.Node, ...]:
+    """Return the nodes whose mark must come off: a pod came, they are needed, or who marked them is gone.
+
+    A node whose instance ends already keeps it, for nothing may go there any more; so does one that the provider takes
+    away, and one that is replaced, while nobody can tell whether it must be.
+    """
+    marked = [node for node in marks.marked(snapshot.nodes) if node.meta.key.name not in going]
+    found = [node for node in marked if marks.of(node) != Reason.INTERRUPTED]
+    if not found:
+        return ()
+    members = {one.provider_id for group in snapshot.groups for one in group.members}
+    kept = [node for node in found if node.provider_id in snapshot.unsure and marks.of(node) in {Reason.REPLACED, ""}]
+    return tuple(node for node in found if node.provider_id in members and node not in kept)
 
 
 def leavers(snapshot: Snapshot, node: str, only: Collection[str] | None = None) -> tuple[objects.Pod, ...]:

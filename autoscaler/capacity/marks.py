@@ -50,6 +50,12 @@ def of(node: objects.Node) -> str | None:
     return next((taint.value for taint in node.taints if taint.key == keys.REMOVING), None)
 
 
+def must_mark(node: objects.Node, reason: str) -> bool:
+    """Tell whether a node must be marked. One that was only idle may be drained now; never the other way round."""
+    mark = of(node)
+    return mark is None or (reason in DRAINED and bool(mark) and mark not in DRAINED)
+
+
 @remembered.Remembered
 def marked(nodes: Mapping[objects.Key, objects.Node]) -> tuple[objects.Node, ...]:
     """Return the nodes that carry our mark."""

@@ -3,15 +3,16 @@
 Printing it is the dry run. Whoever carries a part of it out returns what became of it, and the next cycle sees that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import colocation
+from autoscaler.capacity import colocation, marks
 from autoscaler.capacity.experience import Landed
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.model import Rejection
+from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.control import plans
 from autoscaler.kube import objects
@@ -29,6 +30,16 @@ class Launch:
     before: int
     after: int
     maximum: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """A group that should ask for what it has: less after a launch that failed, more where an instance came late."""
+
+    key: NodeGroupKey
+    group: cloud.GroupName
+    before: int
+    after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,13 @@ class Disruption:
     """False: its group is at its minimum, and gets another instance for it."""
     since: float = 0.0
     """Since when it has been idle, lost or on its way."""
+    wait_until: float = 0.0
+    """It does not end before; infinite while its node is not marked."""
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether it runs no work and never will."""
+        return self.reason in {Reason.NEVER_JOINED, Reason.LOST}
 
     @property
     def pool(self) -> str:
@@ -76,10 +94,33 @@ class Disruption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What is remembered from one cycle to the next, and may be forgotten."""
+
+    idle: Mapping[str, float] = field(default_factory=dict)
+    """Since when idle nodes have been so."""
+    nodeless: Mapping[str, float] = field(default_factory=dict)
+    """Since when instances have been without the node that they had."""
+    begun: Mapping[str, float] = field(default_factory=dict)
+    """When nodes were first asked to become empty for a new launch template."""
+    resting: Mapping[str, float] = field(default_factory=dict)
+    """Until when those are left alone that did not."""
+
+
+NOTHING: Final = Memory()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to do, and what to tell."""
 
     launches: tuple[Launch, ...] = ()
+    """Those that stand in for outdated instances among them."""
+    resizes: tuple[Resize, ...] = ()
+    disruptions: tuple[Disruption, ...] = ()
+    """What goes, in the order in which it does: what is of no use, what is drained, what is idle."""
+    spared: tuple[objects.Node, ...] = ()
+    """Nodes that carry our mark without reason."""
     hopes: tuple[Hope, ...] = ()
     despairs: tuple[Despair, ...] = ()
     needed: frozenset[str] = frozenset()
@@ -88,16 +129,49 @@ class Plan:
     """For all pods that wait: on which nodes there seems to be room for them."""
     openings: tuple[colocation.Opening, ...] = ()
     """Pods that waited for a zone, and may go there now."""
+    away: int = 0
+    """So many nodes are away at once that none of them is replaced."""
+    waits: Mapping[str, str] = field(default_factory=dict)
+    """By pool: why its outdated instances are not replaced now."""
+    memory: Memory = NOTHING
     wake_at: float | None = None
     """When time alone will change the plan. None: it will not."""
 
-    def commands(self) -> Iterator[plans.Command]:
-        """Return what is to be done, each with its reason."""
-        for launch in self.launches:
-            sizes = f"from {launch.before} to {launch.after}, at most {launch.maximum}"
-            pods = sum(len(hope.pods) for hope in self.hopes if launch.key in hope.groups)
-            yield plans.Command(verb="scale", what=f"node group {launch.group} {sizes}", why=f"{pods} pods wait for it")
-        for opening in self.openings:
-            key = opening.pod.meta.key
-            why = f"zone {opening.zone} has room for all pods of its owner"
-            yield plans.Command(verb="ungate", what=f"pod {key.namespace}/{key.name}", why=why)
+
+def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
+    """Say what a plan does, each with its reason."""
+    for each in plan.resizes:
+        late = each.after > each.before
+        yield _resized(each, "an instance came that nobody asked for any more" if late else "a launch failed")
+    for launch in plan.launches:
+        pods = sum(len(hope.pods) for hope in plan.hopes if launch.key in hope.groups)
+        why = f"for {pods} pods that wait for a node" if pods else "it stands in for a node of another launch template"
+        yield _resized(launch, why)
+    for opening in plan.openings:
+        pod = _place(opening.pod.meta.key)
+        yield plans.Command(verb="open", what=f"pod {pod}", why=f"there will be room in zone {opening.zone}")
+    for disruption in plan.disruptions:
+        yield from _disrupted(snapshot, disruption)
+    for node in plan.spared:
+        yield plans.Command(verb="untaint", what=f"node {node.meta.key.name}", why="it is not to go any more")
+
+
+def _resized(each: Launch | Resize, why: str) -> plans.Command:
+    return plans.Command(verb="resize", what=f"node group {each.group} from {each.before} to {each.after}", why=why)
+
+
+def _disrupted(snapshot: Snapshot, each: Disruption) -> Iterator[plans.Command]:
+    """Say what happens next: a node takes no more pods, its pods leave, its instance ends."""
+    node = snapshot.nodes.get(each.node) if each.node is not None else None
+    if node is not None and not each.is_useless and marks.must_mark(node, each.reason):
+        yield plans.Command(verb="taint", what=f"node {node.meta.key.name}", why=each.reason)
+    for pod in each.evict:
+        if pod.meta.annotations.get(objects.SAFE_TO_EVICT) != "false":
+            yield plans.Command(verb="evict", what=f"pod {_place(pod.meta.key)}", why=each.reason)
+    if each.instance and each.wait_until <= snapshot.now:
+        what = f"instance {each.instance} of node group {each.group}"
+        yield plans.Command(verb="terminate", what=what, why=each.reason)
+
+
+def _place(key: objects.Key) -> str:
+    return f"{key.namespace}/{key.name}"

@@ -64,7 +64,7 @@ class Publisher:
             await self._write(self._pool_target, pool, changes)
         for account in list(self._clouds.accounts):
             name = account.meta.key.name
-            problem = self._clouds.problem(name) or snapshot.outages.get(name)
+            problem = self._clouds.problem(name) or snapshot.outages.get(name) or snapshot.silent.get(name)
             await self._write(
                 self._account_target, account, publishing.account_changes(account.resource, problem, snapshot.now)
             )

@@ -1,6 +1,6 @@
 """What InstancePools say about themselves: their groups, their instances, and what is wrong. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from autoscaler.api.resources.base import Condition
 from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.resources.types import QUANTITIES_MAX
-from autoscaler.capacity import budgets, learning, leaving, offers, renewing, telling, templates
+from autoscaler.capacity import availability, budgets, learning, leaving, offers, renewing, telling, templates
 from autoscaler.capacity.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.model import Limit
 from autoscaler.capacity.snapshot import Snapshot
@@ -42,7 +42,7 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     """
     name = pool.metadata.name
     groups = [group for group in snapshot.groups if group.key.pool == name]
-    said = [_ready(pool, groups, problem, snapshot.now)]
+    said = [_ready(pool, groups, problem, snapshot)]
     own = [each for each in month.limits if each.pool == name and not each.scope]
     said += _within_budget(own, pool.status.conditions, snapshot.now)
     said += _up_to_date(pool, snapshot, groups)
@@ -196,7 +196,7 @@ def _learned(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     return {} if told is None or learned is None else {"templateHash": told, "learned": quantities(learned)}
 
 
-def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | None, now: float) -> Manifest:
+def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | None, snapshot: Snapshot) -> Manifest:
     if problem is not None:
         said = (False, "AccountUnusable", problem)
     elif not groups:
@@ -208,7 +208,17 @@ def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | Non
     elif not pool.spec.enabled:
         said = (True, "Disabled", "nothing is asked for; what runs goes on")
     else:
-        said = (True, "Usable", "")
+        said = (True, "Usable", "; ".join(_unread(groups, snapshot)))
     holds, reason, message = said
-    before = pool.status.conditions
+    before, now = pool.status.conditions, snapshot.now
     return conditions.written(READY, holds=holds, reason=reason, message=message, before=before, now=now)
+
+
+def _unread(groups: Iterable[cloud.NodeGroup], snapshot: Snapshot) -> Iterator[str]:
+    """Say of which groups nobody can tell why they lack instances, or could not while these were waited for."""
+    for group in groups:
+        short = snapshot.unavailable.get(group.key)
+        if short is not None and short.reason == availability.NEVER_LAUNCHED and short.until > snapshot.now:
+            yield f"{group.name}: {short.message}"
+        elif group.name in snapshot.unread:
+            yield f"{group.name}: why it lacks instances cannot be read: {snapshot.unread[group.name]}"

@@ -19,6 +19,8 @@ from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 
 AT_ONCE: Final = 10
+SETTLE_SECONDS: Final = 5.0
+"""Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
 _REPLACED: Final = frozenset({Reason.OUTDATED, Reason.USED})
 """Instances that go even where their group is at its minimum: it gets others for them."""
 
@@ -126,6 +128,7 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
             node_uid=there.node.meta.uid,
             reason=Reason.IDLE,
             since=since,
+            wait_until=snapshot.marked.get(name, float("inf")) + SETTLE_SECONDS,
         )
         yield removal, since + pool.limits.max_idle_seconds
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from autoscaler.capacity import budgets, drains, marks, offers, supply, telling, templates, work
 from autoscaler.capacity.model import Reason, Rejection
-from autoscaler.capacity.plan import Disruption, Launch, Plan
+from autoscaler.capacity.plan import NOTHING, Disruption, Launch, Memory, Plan
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -30,16 +30,6 @@ _OURS: Final = frozenset({*marks.Reason} - marks.DRAINED | {marks.Reason.REPLACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What is remembered from one cycle to the next, by node."""
-
-    begun: Mapping[str, float] = field(default_factory=dict)
-    """When each was first asked to become empty."""
-    resting: Mapping[str, float] = field(default_factory=dict)
-    """Until when those are left alone that did not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """What brings the pools nearer to their launch templates."""
 
@@ -49,7 +39,7 @@ class Choice:
     """Nodes without work that wait for what leaves others: nobody may remove them."""
     waits: Mapping[str, str] = field(default_factory=dict)
     """By pool: why it does not go on."""
-    memory: Memory = Memory()
+    memory: Memory = NOTHING
     wake_at: float | None = None
 
 

@@ -29,11 +29,17 @@ class Seen:
     problem: str | None = None
     """Why it could not be read last time."""
     failures: int = 0
+    is_tried: bool = False
+    """It was read once, and asked what its launch templates say."""
+    half_read: int = 0
+    """How often in a row it was read, and did not tell all of its instances and launch templates."""
     is_out: bool = False
     """Whether it was among the outages when it was last read."""
     failing_since: float | None = None
     """When it could first not be read, of all the times in a row, on the clock that never goes back."""
     due_at: float = 0.0
+    asked_at: float | None = None
+    """Since when it is being read, on the clock that never goes back; None: it is not."""
     templates: dict[cloud.TemplateRef, cloud.Template] = field(default_factory=dict)
     """What versions of launch templates say, of those in use."""
     outdated: frozenset[cloud.InstanceId] | None = None

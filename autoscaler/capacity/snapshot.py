@@ -96,6 +96,18 @@ class Snapshot:
     """The runtime's own namespace."""
     launched_at: Mapping[cloud.InstanceId, float] = field(default_factory=dict)
     """When instances were launched, as far as the cloud has told."""
+    failed: frozenset[cloud.GroupName] = frozenset()
+    """Groups whose launches failed, and that still ask for what they did not get."""
+    overdue: frozenset[cloud.GroupName] = frozenset()
+    """Groups that have waited too long for instances: what they lack counts no more."""
+    unread: Mapping[cloud.GroupName, str] = field(default_factory=dict)
+    """Groups that lack instances, of which nobody could tell why, and what came instead."""
+    unsure: frozenset[str] = frozenset()
+    """Provider ids of instances of which nobody could tell yet what they were made from."""
+    marked: Mapping[str, float] = field(default_factory=dict)
+    """Nodes that we marked because they are idle, and when."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Accounts that have not answered a call for a while, and which."""
     ceilings: Ceilings = Ceilings()
     launched: int = 0
     """Nodes that were asked for within the last minute."""

@@ -73,7 +73,8 @@ def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
     known = nodes.keys() | snapshot.records.were_ready  # one that was a node and is none any more does not come again
     starting = [one for one in group.members if one.provider_id not in known]
     strangers = nodes.keys() - {one.provider_id for one in group.members}
-    unlaunched = max(0, group.desired - len(group.members) - len(strangers))
+    lacking = max(0, group.desired - len(group.members) - len(strangers))
+    unlaunched = 0 if group.name in snapshot.overdue else lacking
     return unlaunched + len(starting) + len(_unfinished(snapshot, group))
 
 

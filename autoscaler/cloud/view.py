@@ -32,8 +32,8 @@ class Reading:
     unusable: tuple[port.Unusable, ...] = ()
     failures: Mapping[port.GroupName, tuple[port.Activity, ...]] = field(default_factory=dict)
     """Failed launches of groups that lack instances, newest first."""
-    unread: frozenset[port.GroupName] = frozenset()
-    """Groups that lack instances, of which nobody could tell why."""
+    unread: Mapping[port.GroupName, str] = field(default_factory=dict)
+    """Groups that lack instances, of which nobody could tell why, and what came instead."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,25 +167,25 @@ class View:
 
     async def _failures(
         self, names: Collection[port.GroupName], *, since: float
-    ) -> tuple[dict[port.GroupName, tuple[port.Activity, ...]], frozenset[port.GroupName]]:
+    ) -> tuple[dict[port.GroupName, tuple[port.Activity, ...]], dict[port.GroupName, str]]:
         """Ask why groups lack instances; one that cannot be asked does not hold up the others."""
         failures: dict[port.GroupName, tuple[port.Activity, ...]] = {}
-        unread: set[port.GroupName] = set()
+        unread: dict[port.GroupName, str] = {}
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def ask(name: port.GroupName) -> None:
             async with slots:
                 try:
                     found = await self.cloud.activities(name, since=since)
-                except port.CloudError:
-                    unread.add(name)
+                except port.CloudError as error:
+                    unread[name] = error.message
                     return
             failures[name] = tuple(one for one in found if one.failure is not None)
 
         async with asyncio.TaskGroup() as tasks:
             for name in names:
                 tasks.create_task(ask(name), name=f"activities of {name}")
-        return dict(sorted(failures.items())), frozenset(unread)
+        return dict(sorted(failures.items())), dict(sorted(unread.items()))
 
     def _of(self, name: port.GroupName) -> _Group:
         return self._kept.setdefault(name, _Group())

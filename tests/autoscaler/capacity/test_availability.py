@@ -6,6 +6,8 @@ from autoscaler.capacity.snapshot import Unavailable
 from autoscaler.cloud import port as cloud
 from tests.autoscaler.capacity import seen
 
+Lacks = dict[cloud.GroupName, availability.Lack]
+
 
 def failed(failure: cloud.LaunchFailure = cloud.LaunchFailure.INSUFFICIENT_CAPACITY) -> cloud.Activity:
     return cloud.Activity(
@@ -55,3 +57,45 @@ def test_a_shortage_is_forgotten_once_an_instance_of_the_offering_that_was_launc
     assert left(101.0) == {}
     assert left(99.0) == known
     assert left(101.0, ready=False) == known
+
+
+def test_a_group_asks_for_what_it_has_after_a_failed_launch_and_where_an_instance_came_late() -> None:
+    short, late = seen.group("i-1", desired=3), seen.group("i-2", "i-3", zone="b", desired=1)
+    usual = seen.group("i-4", zone="c", desired=2)
+    snapshot = seen.snapshot(groups=(short, late, usual), failed=frozenset({short.name}))
+    want = [(short.name, 3, 1), (late.name, 1, 2)]
+    assert [(each.group, each.before, each.after) for each in availability.resizes(snapshot)] == want
+    least = seen.group("i-1", desired=3, minimum=2)
+    (resize,) = availability.resizes(seen.snapshot(groups=(least,), failed=frozenset({least.name})))
+    assert resize.after == 2
+
+
+def lacking(
+    before: dict[cloud.GroupName, availability.Lack], *instances: str, at: float, desired: int
+) -> availability.Lack:
+    """Look at a group whose instances may take 100 seconds, so long after the first time."""
+    pools = {"workers": seen.pool(registrationTimeoutSeconds=100)}
+    group = seen.group(*instances, desired=desired)
+    found = availability.lacking(seen.snapshot(now=seen.NOW + at, groups=(group,), pools=pools), before)
+    before |= found
+    return found[group.name]
+
+
+def test_what_was_asked_for_and_never_came_is_over_after_the_registration_timeout() -> None:
+    known: Lacks = {}
+    assert lacking(known, at=0, desired=1).until == seen.NOW + 100
+    assert not lacking(known, at=99, desired=2).is_over  # who asks for more waits no longer
+    assert lacking(known, at=100, desired=2).is_over
+    assert lacking(known, at=150, desired=2).is_over
+    assert lacking(known, at=160, desired=3).until == seen.NOW + 260  # it is tried once more
+
+
+def test_an_instance_that_comes_gives_the_others_as_much_time_again() -> None:
+    known: Lacks = {}
+    lacking(known, at=0, desired=3)
+    assert lacking(known, "i-1", at=90, desired=3).until == seen.NOW + 190
+    assert lacking(known, at=120, desired=3).until == seen.NOW + 190  # one that goes does not
+
+
+def test_a_group_that_has_all_it_asked_for_lacks_nothing() -> None:
+    assert availability.lacking(seen.snapshot(groups=(seen.group("i-1"),)), {}) == {}

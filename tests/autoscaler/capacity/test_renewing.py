@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.capacity import marks, pod_index, renewing
-from autoscaler.capacity.plan import Launch, Plan
-from autoscaler.capacity.renewing import Choice, Memory
+from autoscaler.capacity.plan import Launch, Memory, Plan
+from autoscaler.capacity.renewing import Choice
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects

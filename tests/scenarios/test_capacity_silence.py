@@ -1,0 +1,199 @@
+"""Clouds that hang and capacity that never comes, in virtual time: nobody waits for them who need not."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from autoscaler import control
+from autoscaler.api import keys, resources
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import kinds
+from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cloud import faults
+from autoscaler.simulation.cloud.client import SimulatedClient
+from autoscaler.simulation.cloud.model import Obstacle
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios import capacity_world, running
+from tests.scenarios.capacity_replicas import add_account
+from tests.scenarios.capacity_world import World, runtime
+
+A, B = (f"workers-{zone}-m5.xlarge" for zone in "ab")
+POOLS = kinds.custom(resources.InstancePool)
+ACCOUNTS = kinds.custom(resources.ProviderAccount)
+
+
+async def bound_within(world: World, pods: set[str], seconds: float) -> float:
+    """Return after how many seconds all these pods had nodes; it is an error if they have none in time."""
+    for tenths in range(int(seconds * 10)):
+        if pods <= world.bound().keys():
+            return tenths / 10
+        await asyncio.sleep(0.1)
+    missing = sorted(pods - world.bound().keys())
+    raise AssertionError(f"{len(missing)} of {len(pods)} have no node after {seconds} s: {missing}")
+
+
+# Cloud calls run beside the cycle (Capacity 16)
+
+
+class Hanging:
+    """A client some of whose calls get no answer for a while; counts how many are in flight for each group."""
+
+    def __init__(self, client: SimulatedClient, call: str, *, seconds: float) -> None:
+        self.is_on = False
+        self.seconds = seconds
+        self.in_flight: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self._plain = getattr(client, call)
+        setattr(client, call, self._ask)
+
+    async def _ask(self, *arguments: Any, **options: Any) -> Any:
+        first = arguments[0] if arguments else None
+        if not self.is_on or first is None:  # a whole list is read beside the cycle anyway
+            return await self._plain(*arguments, **options)
+        names = [first.name] if isinstance(first, cloud.NodeGroup) else sorted(first)
+        for name in names:
+            self.in_flight[name] += 1
+            self.most[name] = max(self.most[name], self.in_flight[name])
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            for name in names:
+                self.in_flight[name] -= 1
+        raise cloud.CloudError(cloud.Reason.UNREACHABLE, "no answer", may_have_landed=True)
+
+
+async def seven_marked(world: World) -> Hanging:
+    """Let seven nodes fall idle and be marked, and hang the call that would end them."""
+    for number in range(7):
+        world.add_pod(f"p-{number}", cpu="3")
+    await asyncio.sleep(90)
+    hanging = Hanging(world.clients["aws"], "terminate", seconds=15.0)
+    hanging.is_on = True
+    for number in range(7):
+        world.delete_pod(f"p-{number}")
+    for _ in range(900):
+        await asyncio.sleep(0.1)
+        if hanging.in_flight:
+            return hanging
+    raise AssertionError("nothing was ended")
+
+
+@simulated
+async def test_while_the_end_of_one_instance_hangs_pods_use_the_other_idle_nodes_at_once() -> None:
+    """Seven are marked, and at most one call is in flight for their group: the other six are free."""
+    world = World()
+    world.add_pool(zones=("a",), maximum=20, limits__maxIdleSeconds=60)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        hanging = await seven_marked(world)
+        assert max(hanging.most.values()) == 1
+        wanted = {f"new-{number}" for number in range(6)}
+        for name in wanted:
+            world.add_pod(name, cpu="3")
+        await bound_within(world, wanted, 5)
+        assert len(world.cloud.instances) == 7
+
+
+@simulated
+async def test_while_the_end_of_lost_instances_hangs_launches_and_words_go_on() -> None:
+    """Three never became nodes: their ends hang, one after the other."""
+    world = World()
+    world.add_pool(zones=("a", "b"), registrationTimeoutSeconds=60)
+    world.silent = {"a"}
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(3):
+            world.add_pod(f"lost-{number}", cpu="3", nodeSelector={keys.ZONE: "a"})
+        hanging = Hanging(world.clients["aws"], "terminate", seconds=15.0)
+        hanging.is_on = True
+        for _ in range(900):
+            await asyncio.sleep(0.1)
+            if hanging.in_flight:
+                break
+        world.add_pod("one", cpu="3", nodeSelector={keys.ZONE: "b"})
+        world.add_pod("huge", cpu="640")
+        await asyncio.sleep(2)
+        assert world.desired().get(B) == 1
+        told = {event["involvedObject"]["name"] for event in world.events("NotTriggerScaleUp")}
+        assert "huge" in told
+
+
+@simulated
+async def test_while_one_account_hangs_another_is_asked_at_once_and_free_nodes_are_used() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+    far = add_account(world, "far", pool="far")
+    clients: dict[str, SimulatedClient] = {}
+
+    async def open_cloud(context: control.ControllerContext, name: str, spec: object) -> cloud.Cloud:
+        del context, spec
+        clients[name] = {"far": far}.get(name, world.cloud).client()
+        return clients[name]
+
+    async with running.replica(world.cluster, capacity_world.registrations(world, open_cloud)):
+        await asyncio.sleep(5)
+        hanging = Hanging(clients["far"], "groups", seconds=56.0)
+        hanging.is_on = True
+        world.add_pod("hangs", cpu="3", nodeSelector={keys.INSTANCE_POOL: "far"})
+        await asyncio.sleep(1)
+        world.add_pod("one", cpu="3", nodeSelector={keys.INSTANCE_POOL: "workers"})
+        await asyncio.sleep(1)
+        assert world.desired() == {A: 1}
+        await asyncio.sleep(9)
+        (account,) = [each for each in world.all(ACCOUNTS) if each["metadata"]["name"] == "far"]
+        assert account["status"]["conditions"][0]["status"] == "False", "no answer for 10 s, and nobody was told"
+
+
+# What was asked for and never comes (Capacity 2)
+
+
+@pytest.mark.parametrize("why", ["suspended", "denied"])
+def test_capacity_that_never_comes_is_given_up_taken_back_and_looked_for_elsewhere(why: str) -> None:
+    async def scenario() -> None:
+        world = World()
+        world.add_pool(zones=("a", "b"), registrationTimeoutSeconds=120)
+        if why == "denied":
+            world.cloud.hinder(Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY, zone="a"))
+            for call in (faults.Call.ACTIVITIES, faults.Call.NEWS):
+                world.cloud.faults.add(faults.Effect.DENY, call, times=None)
+        async with runtime(world):
+            await asyncio.sleep(5)
+            if why == "suspended":
+                world.cloud.groups[cloud.GroupName(A)].suspended.add("Launch")  # it was read a moment before
+            world.add_pod("one", cpu="3")
+            await asyncio.sleep(2)
+            assert world.desired() == {A: 1}
+            await bound_within(world, {"one"}, 120 + 60)
+            assert world.desired() == {B: 1}
+            assert len(world.cloud.instances) == 1
+            if why == "denied":
+                (pool,) = world.all(POOLS)
+                assert "DescribeScalingActivities" in str(pool["status"]["conditions"])
+
+    virtual_time.run(scenario())
+
+
+# Auxiliary reads stop only what depends on them (Capacity 16)
+
+
+@pytest.mark.parametrize("call", [faults.Call.TEMPLATES, faults.Call.LIVES])
+def test_a_read_that_no_launch_depends_on_holds_up_no_launch(call: faults.Call) -> None:
+    async def scenario() -> None:
+        world = World()
+        world.add_pool(zones=("a", "b"), limits__maxIdleSeconds=36_000)
+        async with runtime(world):
+            await asyncio.sleep(5)
+            world.add_pod("old", cpu="3", nodeSelector={keys.ZONE: "a"})
+            await asyncio.sleep(60)
+            world.cloud.faults.add(faults.Effect.THROTTLE, call, times=None)
+            for name in world.cloud.groups:
+                world.cloud.retemplate(name, cloud.Template(image_id="ami-2", user_data_sha256="1" * 64))
+            world.add_pod("first", cpu="3", nodeSelector={keys.ZONE: "b"})
+            await asyncio.sleep(300)
+            world.add_pod("one", cpu="3", nodeSelector={keys.ZONE: "b"})
+            await asyncio.sleep(1)
+            assert world.desired().get(B) == 2
+
+    virtual_time.run(scenario())
