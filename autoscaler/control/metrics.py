@@ -1,37 +1,10 @@
-"""Numbers that a controller shows: values only. Gathered when somebody asks, they vanish with their object."""
+"""Numbers that a controller shows, as Prometheus takes them: gathered when asked for, they vanish with their object."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 
+from prometheus_client import core
 
-class MetricType(StrEnum):
-    GAUGE = "gauge"
-    COUNTER = "counter"
-    SUMMARY = "summary"
-    """Its samples are named `sum` and `count`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One number of a metric."""
-
-    labels: Mapping[str, str]
-    value: float
-    part: str = ""
-    """For a summary: which of its two numbers this is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """Numbers of one name, as they are now."""
-
-    name: str
-    text: str
-    type: MetricType
-    samples: tuple[Sample, ...]
-
-
+Metric = core.Metric
 Measure = Callable[[], Iterable[Metric]]
 """Gathers metrics when somebody asks for them."""
 Numbers = Iterable[tuple[Mapping[str, str], float]]
@@ -40,27 +13,26 @@ Numbers = Iterable[tuple[Mapping[str, str], float]]
 
 def gauge(name: str, text: str, numbers: Numbers) -> Metric:
     """Make a metric of numbers that go up and down."""
-    return _metric(name, text, MetricType.GAUGE, numbers)
+    return _metric(name, text, "gauge", ((name, labels, value) for labels, value in numbers))
 
 
 def counter(name: str, text: str, numbers: Numbers) -> Metric:
     """Make a metric of numbers that only grow."""
-    return _metric(name, text, MetricType.COUNTER, numbers)
+    return _metric(name, text, "counter", ((f"{name}_total", labels, value) for labels, value in numbers))
 
 
 def summary(name: str, text: str, numbers: Iterable[tuple[Mapping[str, str], float, int]]) -> Metric:
     """Make a metric of sums, each with how many values it is of."""
-    samples = [
+    samples = (
         sample
         for labels, total, count in numbers
-        for sample in (
-            Sample(labels=labels, value=count, part="count"),
-            Sample(labels=labels, value=total, part="sum"),
-        )
-    ]
-    return Metric(name=name, text=text, type=MetricType.SUMMARY, samples=tuple(samples))
+        for sample in ((f"{name}_count", labels, count), (f"{name}_sum", labels, total))
+    )
+    return _metric(name, text, "summary", samples)
 
 
-def _metric(name: str, text: str, kind: MetricType, numbers: Numbers) -> Metric:
-    samples = tuple(Sample(labels=labels, value=value) for labels, value in numbers)
-    return Metric(name=name, text=text, type=kind, samples=samples)
+def _metric(name: str, text: str, kind: str, samples: Iterable[tuple[str, Mapping[str, str], float]]) -> Metric:
+    metric = Metric(name, text, kind)
+    for sample, labels, value in samples:
+        metric.add_sample(sample, dict(labels), value)
+    return metric

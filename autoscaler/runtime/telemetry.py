@@ -70,20 +70,9 @@ class Metrics(registry.Collector):
         return prometheus_client.generate_latest(self.registry)
 
 
-def _joined(measured: Iterable[metrics.Metric]) -> Iterable[core.Metric]:
+def _joined(measured: Iterable[core.Metric]) -> Iterable[core.Metric]:
     made: dict[str, core.Metric] = {}
     for metric in measured:
-        family = made.setdefault(metric.name, core.Metric(metric.name, metric.text, metric.type))
-        for sample in metric.samples:
-            family.add_sample(_sample_name(metric, sample), dict(sample.labels), sample.value)
+        family = made.setdefault(metric.name, core.Metric(metric.name, metric.documentation, metric.type))
+        family.samples.extend(metric.samples)
     return made.values()
-
-
-def _sample_name(metric: metrics.Metric, sample: metrics.Sample) -> str:
-    match metric.type:
-        case metrics.MetricType.GAUGE:
-            return metric.name
-        case metrics.MetricType.COUNTER:
-            return f"{metric.name}_total"
-        case metrics.MetricType.SUMMARY:
-            return f"{metric.name}_{sample.part}"

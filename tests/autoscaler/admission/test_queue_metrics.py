@@ -2,7 +2,6 @@
 
 from autoscaler.admission import queue_metrics
 from autoscaler.admission.queue_metrics import Cycles, QueueNumbers, Quota
-from autoscaler.control.metrics import MetricType
 
 QUEUE = QueueNumbers(
     name="lab",
@@ -22,7 +21,9 @@ LAB = {"cluster_queue": "lab"}
 
 def measured(*queues: QueueNumbers) -> dict[str, list[tuple[dict[str, str], str, float]]]:
     made = queue_metrics.of(queues, Cycles(count=5, seconds=0.25))
-    return {one.name: [(dict(each.labels), each.part, each.value) for each in one.samples] for one in made}
+    return {
+        one.name: [(each.labels, each.name.removeprefix(one.name), each.value) for each in one.samples] for one in made
+    }
 
 
 def test_each_number_of_a_queue_is_shown_with_its_labels() -> None:
@@ -34,12 +35,12 @@ def test_each_number_of_a_queue_is_shown_with_its_labels() -> None:
         "sluice_admission_gated_pods": [(LAB, "", 7)],
         "sluice_admission_usage": [(cpu, "", 1.5), (memory, "", 512)],
         "sluice_admission_quota": [(cpu, "", 4.0), (memory, "", 1024)],
-        "sluice_admission_admissions": [(LAB, "", 9)],
+        "sluice_admission_admissions": [(LAB, "_total", 9)],
         "sluice_admission_evictions": [
-            ({**LAB, "reason": "Inactive"}, "", 1),
-            ({**LAB, "reason": "Preempted"}, "", 4),
+            ({**LAB, "reason": "Inactive"}, "_total", 1),
+            ({**LAB, "reason": "Preempted"}, "_total", 4),
         ],
-        "sluice_admission_cycle_seconds": [({}, "count", 5), ({}, "sum", 0.25)],
+        "sluice_admission_cycle_seconds": [({}, "_count", 5), ({}, "_sum", 0.25)],
     }
 
 
@@ -49,5 +50,5 @@ def test_queues_are_shown_in_the_order_of_their_names() -> None:
 
 
 def test_only_what_never_falls_is_a_counter() -> None:
-    counters = {one.name for one in queue_metrics.of((), Cycles()) if one.type is MetricType.COUNTER}
+    counters = {one.name for one in queue_metrics.of((), Cycles()) if one.type == "counter"}
     assert counters == {"sluice_admission_admissions", "sluice_admission_evictions"}

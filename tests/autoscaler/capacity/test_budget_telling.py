@@ -85,7 +85,7 @@ def test_who_does_not_act_any_more_shows_no_numbers() -> None:
     held: list[str | None] = [None]
     shown: list[metrics.Measure] = []
     made = _publisher(_context(measure=shown.append, held_back=lambda: held[0], is_paused=lambda: False))
-    number = metrics.Metric(name="n", text="", type=metrics.MetricType.GAUGE, samples=())
+    number = metrics.gauge("n", "", ())
     made._metrics = (number,)
     assert tuple(shown[0]()) == (number,)
     held[0] = "another replica leads"
