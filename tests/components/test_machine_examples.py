@@ -40,6 +40,6 @@ def test_nodes_that_the_local_stack_always_has_hold_the_room() -> None:
 def test_the_example_of_a_group_is_one() -> None:
     body = read("examples/machine.yaml")
     machine = Machine.model_validate(body)
-    assert machine.metadata.labels[keys.MACHINE_GROUP] == machine.metadata.name
+    assert body["metadata"]["labels"][keys.MACHINE_GROUP] == machine.metadata.name
     longest = max(len(each.name) for each in machine.spec.machine_types)
     assert longest + 1 + len(machine.metadata.name) <= names.STATEFUL_SET_MAX

@@ -101,6 +101,4 @@ class ProviderAccount(Resource):
     )
 
     spec: ProviderAccountSpec
-    """An account with a provider of instances."""
     status: ProviderAccountStatus = ProviderAccountStatus()
-    """Whether the account can be used."""

@@ -8,8 +8,6 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from autoscaler.api import version
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -102,28 +100,10 @@ class Condition(Model):
 Conditions = Annotated[tuple[Condition, ...], Field(max_length=16, json_schema_extra=list_map("type"))]
 
 
-class OwnerReference(Model):
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-    controller: bool = False
-
-
 class ObjectMeta(Model):
-    """The part of an object's metadata that we read. The API server checks it, so it is in no schema of ours."""
+    """Of an object's metadata what a model must know. The API server checks it, so it is in no schema of ours."""
 
     name: str = ""
-    namespace: str | None = None
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    finalizers: tuple[str, ...] = ()
-    owner_references: tuple[OwnerReference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +153,6 @@ class Resource(Model):
 
     definition: ClassVar[Definition]
 
-    api_version: str = version.GROUP_VERSION
-    kind: str = ""
     metadata: ObjectMeta
 
 

@@ -19,7 +19,7 @@ from autoscaler.api.resources.base import (
     list_map,
     rules,
 )
-from autoscaler.api.resources.pools import InstanceTypeName, PoolName, ZoneName
+from autoscaler.api.resources.pools import InstanceTypeName, Month, PoolName, ZoneName
 from autoscaler.api.resources.types import LabelValue, Seconds, Uid
 
 ProviderId = Annotated[str, Field(max_length=512)]
@@ -67,9 +67,6 @@ class MonthUsage(Model):
     """Seconds of work by scope."""
     cost_micros: Annotated[int, Field(ge=0, le=9_007_199_254_740_991)] | None = None
     """What those seconds cost, in millionths of the currency of the prices; absent: no price was known."""
-
-
-Month = Annotated[str, Field(max_length=7, pattern=r"^[0-9]{4}-[0-9]{2}$")]
 
 
 class InstanceStatus(Model):
@@ -130,6 +127,4 @@ class Instance(Resource):
     )
 
     spec: InstanceSpec
-    """Which instance this is."""
     status: InstanceStatus = InstanceStatus()
-    """The present life of this instance, and the sums of all its lives."""

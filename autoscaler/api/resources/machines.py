@@ -177,7 +177,6 @@ class MachineType(Model):
     name: DnsLabel
     """The name guests ask for."""
     spec: MachineTypeSpec
-    """The resources of one machine."""
     available: Annotated[int, Field(ge=0, le=10_000)]
     """How many machines of this type there are at most."""
 
@@ -286,9 +285,7 @@ class Machine(Resource):
     )
 
     spec: MachineSpec
-    """The nodes of a machine group and the machines on them."""
     status: MachineStatus = MachineStatus()
-    """What the operator last saw."""
 
 
 class MachineNodePoolSpec(Model):
@@ -351,6 +348,4 @@ class MachineNodePool(Resource):
     )
 
     spec: MachineNodePoolSpec
-    """A copy of the Machine's nodes, and all its types. Written by the operator."""
     status: MachineNodePoolStatus = MachineNodePoolStatus()
-    """The state of the group's nodes."""

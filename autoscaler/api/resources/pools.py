@@ -26,6 +26,7 @@ from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Lab
 
 ZoneName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+$")]
 InstanceTypeName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]
+Month = Annotated[str, Field(max_length=7, pattern=r"^[0-9]{4}-[0-9]{2}$")]
 NODE_GROUPS_MAX = 1000
 
 _TAG_WORD = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -101,7 +102,6 @@ class InstancePoolSpec(Model):
     """What these instances can do, as `name` or `name=value`. Nodes carry the label tag.sluice.dev/<name>. Where the
     value is a number, pods may ask for a minimum with node affinity and operator Gt."""
     specifications: Specifications = Specifications()
-    """What instances of this pool are, as far as the public may know."""
     instance_wide: bool = True
     """true: every scope may use this pool. false: only the one scope that lists it."""
     ephemeral: bool = False
@@ -156,7 +156,7 @@ class InstancePoolStatus(Model):
     """The pool's Auto Scaling groups."""
     active_instances: Count | None = None
     """Instances asked for, starting or running."""
-    month: Annotated[str, Field(max_length=7, pattern=r"^[0-9]{4}-[0-9]{2}$")] | None = None
+    month: Month | None = None
     """The month the sums below are of, such as 2026-11 (UTC)."""
     seconds_this_month: Seconds | None = None
     """Instance-seconds used this month."""
@@ -192,9 +192,7 @@ class InstancePool(Resource):
     )
 
     spec: InstancePoolSpec
-    """What instances there may be in this pool."""
     status: InstancePoolStatus = InstancePoolStatus()
-    """What the pool has and has used."""
 
 
 PoolName = Annotated[DnsLabel, Field(max_length=names.INSTANCE_POOL_MAX)]

@@ -59,9 +59,7 @@ class ResourceFlavor(Resource):
     definition: ClassVar[Definition] = Definition(plural="resourceflavors", short_names=("rf",))
 
     spec: ResourceFlavorSpec = ResourceFlavorSpec()
-    """The nodes that quota of this flavor is spent on."""
     status: ResourceFlavorStatus = ResourceFlavorStatus()
-    """Whether it can go."""
 
 
 class QueueingStrategy(StrEnum):
@@ -232,9 +230,7 @@ class ClusterQueue(Resource):
     )
 
     spec: ClusterQueueSpec
-    """Quota and who may use it."""
     status: ClusterQueueStatus = ClusterQueueStatus()
-    """What is used and what waits."""
 
 
 class LocalQueueSpec(Model):
@@ -274,6 +270,4 @@ class LocalQueue(Resource):
     )
 
     spec: LocalQueueSpec
-    """Where jobs of this queue get their quota."""
     status: LocalQueueStatus = LocalQueueStatus()
-    """What waits in this queue."""

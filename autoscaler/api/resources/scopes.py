@@ -6,7 +6,7 @@ from pydantic import Field
 
 from autoscaler.api import names
 from autoscaler.api.resources.base import AGE, Column, Conditions, Definition, Model, Resource, list_map, name_rule
-from autoscaler.api.resources.pools import PoolName
+from autoscaler.api.resources.pools import Month, PoolName
 from autoscaler.api.resources.types import Count, Seconds
 
 POOLS_MAX = 64
@@ -59,7 +59,7 @@ class ScopeStatus(Model):
 
     pending: Count | None = None
     """Pods that wait for a node."""
-    month: Annotated[str, Field(max_length=7, pattern=r"^[0-9]{4}-[0-9]{2}$")] | None = None
+    month: Month | None = None
     """The month the sums are of, such as 2026-11 (UTC)."""
     pools: Annotated[tuple[ScopePoolStatus, ...], Field(max_length=POOLS_MAX, json_schema_extra=list_map("name"))] = ()
     """What this scope has used of each pool."""
@@ -77,6 +77,4 @@ class Scope(Resource):
     )
 
     spec: ScopeSpec
-    """The pools of this scope."""
     status: ScopeStatus = ScopeStatus()
-    """What this scope waits for and has used."""

@@ -33,15 +33,8 @@ LABELS_MAX: Final = 64
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=LABELS_MAX)]
 """Labels as on a node: at most 64, each key and value as Kubernetes allows."""
 
-ResourceName = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=317,
-        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-    ),
-]
-"""The name of a resource: cpu, memory, nvidia.com/gpu."""
+ResourceName = LabelKey
+"""The name of a resource, which has a label key's form: cpu, memory, nvidia.com/gpu."""
 
 Uid = Annotated[str, Field(min_length=1, max_length=64)]
 Count = Annotated[int, Field(ge=0, le=2_147_483_647)]

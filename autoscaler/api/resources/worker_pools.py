@@ -1,10 +1,12 @@
 """WorkerPool: a queue's length becomes worker pods (seed 000)."""
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from autoscaler.api import names
 from autoscaler.api.resources.base import (
@@ -39,32 +41,51 @@ _URL = r"^[Hh][Tt][Tt][Pp][Ss]?://([^/?#@]*@)?([^\[\]/?#:@]+|\[[0-9a-fA-F:.]+\])
 """An absolute URL with a host, and a port that can be one. A user name is refused by a rule of its own."""
 
 
-_HEADER = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
-_FRAMING = "(?i)^(connection|content-length|expect|host|te|trailer|transfer-encoding|upgrade)$"
-_IS_HEADER = f"self.matches({cel_string(_HEADER)}) && !self.matches('{_FRAMING}')"
-_HEADER_FORM = "must be the name of an HTTP header such as X-Api-Key, and none of those that say how a request is sent"
-_FORMAT = r"^[ -~]*\{key\}[ -~]*$"
-_FORMAT_FORM = "must be one line of printable ASCII with {key} in it, such as Bearer {key}"
-_PATH = r"^[^.]+(\.[^.]+)*$"
-_PATH_FORM = "must be names with dots between them, such as queue.length"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """Demands a form of a text, by a rule of the API server and of whoever reads the text here."""
+
+    pattern: str
+    but_not: str | None = None
+    message: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        exception = "" if self.but_not is None else f" && !self.matches('{self.but_not}')"
+        expression = f"self.matches({cel_string(self.pattern)}){exception}"
+        return {**handler(schema), **rules(Rule(expression=expression, message=self.message))}
+
+    def _checked(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text) or (self.but_not and re.fullmatch(self.but_not, text)):
+            raise ValueError(self.message)
+        return text
 
 
-def _header(value: str) -> str:
-    if not re.fullmatch(_HEADER, value) or re.fullmatch(_FRAMING, value):
-        raise ValueError(_HEADER_FORM)
-    return value
-
-
-def _header_format(value: str) -> str:
-    if not re.fullmatch(_FORMAT, value):
-        raise ValueError(_FORMAT_FORM)
-    return value
-
-
-def _path(value: str) -> str:
-    if not re.fullmatch(_PATH, value):
-        raise ValueError(_PATH_FORM)
-    return value
+HeaderName = Annotated[
+    str,
+    Field(min_length=1, max_length=128),
+    _Form(
+        pattern="^[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
+        but_not="(?i)^(connection|content-length|expect|host|te|trailer|transfer-encoding|upgrade)$",
+        message="must be the name of an HTTP header such as X-Api-Key,"
+        " and none of those that say how a request is sent",
+    ),
+]
+HeaderFormat = Annotated[
+    str,
+    Field(min_length=1, max_length=256),
+    _Form(
+        pattern=r"^[ -~]*\{key\}[ -~]*$",
+        message="must be one line of printable ASCII with {key} in it, such as Bearer {key}",
+    ),
+]
+FieldPath = Annotated[
+    str,
+    Field(min_length=1, max_length=256),
+    _Form(pattern=r"^[^.]+(\.[^.]+)*$", message="must be names with dots between them, such as queue.length"),
+]
 
 
 def _for_http(field: str) -> Rule:
@@ -131,46 +152,11 @@ class QueueSource(Model):
     Its key `ca.crt`, if there is one, holds the certificates that an https server is checked against, instead of the
     well-known authorities. For type sqs, `ApiKey` is the secret access key, `AccessKeyId` the access key that belongs
     to it, and `SessionToken` goes with temporary ones; absent: the runtime asks with its own role."""
-    header: (
-        Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=128,
-                json_schema_extra=rules(Rule(expression=_IS_HEADER, message=_HEADER_FORM)),
-            ),
-            AfterValidator(_header),
-        ]
-        | None
-    ) = None
+    header: HeaderName | None = None
     """The HTTP header that carries the key. For type http only. Default: Authorization."""
-    header_format: (
-        Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=256,
-                json_schema_extra=rules(
-                    Rule(expression=f"self.matches({cel_string(_FORMAT)})", message=_FORMAT_FORM),
-                ),
-            ),
-            AfterValidator(_header_format),
-        ]
-        | None
-    ) = None
+    header_format: HeaderFormat | None = None
     """What stands in that header, with `{key}` in the place of the key. For type http only. Default: Apikey {key}."""
-    field: (
-        Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=256,
-                json_schema_extra=rules(Rule(expression=f"self.matches({cel_string(_PATH)})", message=_PATH_FORM)),
-            ),
-            AfterValidator(_path),
-        ]
-        | None
-    ) = None
+    field: FieldPath | None = None
     """Where in a JSON answer the number stands: names, and places in lists counted from 0, with dots between them.
     For type http only. Absent: the whole answer is the number."""
     query: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
@@ -187,7 +173,6 @@ class Queue(Model):
     ]
     """How often the queue is asked, as HH:MM:SS: 00:00:10 is every ten seconds."""
     source: QueueSource
-    """Where the number of waiting jobs comes from."""
 
 
 class TemplateSource(Model):
@@ -203,7 +188,6 @@ class PodTemplate(Model):
     """What worker pods look like."""
 
     source: TemplateSource
-    """The object in the pool's namespace whose pod template workers copy."""
     container_name: DnsLabel
     """The container of that template which does the work. It alone receives the idle timeout and the pool's name."""
 
@@ -214,7 +198,6 @@ class WorkerSpec(Model):
     idle_timeout_minutes: Annotated[int, Field(ge=1, le=525_600)]
     """A worker that found no job for this many minutes exits by itself. At least 1."""
     pod_template: PodTemplate
-    """What worker pods look like."""
     retain_failed_workers: bool = False
     """Keep failed worker pods for inspection. They count against the pool's capacity until you delete them."""
     failed_workers_limit: Annotated[int, Field(ge=0, le=100_000)] | None = None
@@ -234,12 +217,10 @@ class WorkerPoolSpec(Model):
     """The most worker pods this pool may have at once, failed ones included. 0 is legal.
     Lowering it below the present number kills nobody."""
     queue: Queue
-    """How the operator learns of waiting jobs."""
     status: PoolStatus = PoolStatus.ACTIVE
     """Active follows the queue. Paused asks the queue, creates nothing and leaves workers alone.
     Shutdown asks nothing and removes all workers."""
     worker_spec: WorkerSpec
-    """How workers are made and kept."""
 
 
 class WorkerPoolStatus(Model):
@@ -295,6 +276,4 @@ class WorkerPool(Resource):
     )
 
     spec: WorkerPoolSpec
-    """What you want of this pool."""
     status: WorkerPoolStatus = WorkerPoolStatus()
-    """What the operator last saw and did."""

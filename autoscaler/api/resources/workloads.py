@@ -170,6 +170,4 @@ class Workload(Resource):
     )
 
     spec: WorkloadSpec
-    """What a job asks for."""
     status: WorkloadStatus = WorkloadStatus()
-    """What was granted, and how far along it is."""
