@@ -10,6 +10,7 @@ from typing import Final
 
 from autoscaler import backoff
 from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.capacity import unfinished
 from autoscaler.capacity.plan import Resize
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
@@ -20,8 +21,6 @@ UNSUPPORTED_SECONDS: Final = 6 * 3600.0
 """A zone that does not offer a type will not do so in an hour either."""
 NEVER_LAUNCHED: Final = "NeverLaunched"
 """Instances were asked for, and neither came nor failed."""
-TIMEOUT_SECONDS: Final = 900
-"""For groups whose pool is gone."""
 _BACKOFF: Final = backoff.Backoff(first_seconds=FIRST_SECONDS, longest_seconds=LONGEST_SECONDS)
 
 
@@ -60,12 +59,12 @@ def note_useless(before: Unavailable | None, reason: str, message: str, now: flo
 
 
 def came(snapshot: Snapshot) -> dict[NodeGroupKey, float]:
-    """Return by group when the newest of its instances was launched that became a ready node."""
+    """Return by group when the newest of its instances was launched that became a finished node."""
     found: dict[NodeGroupKey, float] = {}
     for group in snapshot.groups:
         for one in group.members:
-            node, launched_at = snapshot.by_provider.get(one.provider_id), snapshot.launched_at.get(one.id)
-            if node is not None and node.ready and launched_at is not None:
+            launched_at = snapshot.launched_at.get(one.id)
+            if launched_at is not None and one.provider_id in snapshot.records.were_ready:
                 found[group.key] = max(launched_at, found.get(group.key, 0.0))
     return found
 
@@ -113,7 +112,7 @@ def lacking(snapshot: Snapshot, before: Mapping[cloud.GroupName, Lack]) -> dict[
             is_new = old is None or not ids <= old.members or (old.is_over and group.desired > old.desired)
             since, is_over = (snapshot.now, False) if is_new or old is None else (old.since, old.is_over)
             pool = snapshot.pools.get(group.key.pool)
-            timeout = pool.registration_timeout_seconds if pool is not None else TIMEOUT_SECONDS
+            timeout = pool.registration_timeout_seconds if pool is not None else unfinished.TIMEOUT_SECONDS
             until = since + timeout
             found[group.name] = Lack(
                 since=since,

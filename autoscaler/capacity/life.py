@@ -50,6 +50,8 @@ class Body:
     provider_id: str
     is_leaving: bool = False
     node: objects.Node | None = None
+    is_finished: bool = True
+    """False: its node still lacks something that it was to have, or that it was to lose."""
     pods: tuple[objects.Pod, ...] = ()
     """All on its node, also those that ended."""
     scopes: Mapping[str, str] = field(default_factory=dict)
@@ -214,13 +216,13 @@ def _phase(before: InstanceStatus, body: Body) -> Phase:
     node = body.node
     if body.is_leaving or (node is not None and marks.of(node) is not None):
         return Phase.DRAINING
-    if before.phase is not Phase.LAUNCHING or (node is not None and node.ready):
+    if before.phase is not Phase.LAUNCHING or (node is not None and node.ready and body.is_finished):
         return Phase.READY
     return Phase.LAUNCHING
 
 
 def _idle_since(before: InstanceStatus, body: Body, at: Moment, closed: Iterable[_Closing]) -> datetime | None:
-    """Return the later of the last end of work and the first time the node was ready; None while there is work."""
+    """Return the later of the last end of work and the first time the node was finished; None while there is work."""
     if body.node is None and before.node_name is None:
         return None
     if any(work.is_work(pod) for pod in body.pods):
@@ -229,8 +231,8 @@ def _idle_since(before: InstanceStatus, body: Body, at: Moment, closed: Iterable
     ends += [pod.finished_at for pod in body.pods if pod.finished_at is not None and work.was_work(pod)]
     if before.idle_since is not None:
         ends.append(before.idle_since.timestamp())
-    elif before.phase is Phase.LAUNCHING and body.node is not None:
-        ends.append(body.node.ready_changed_at or at.now)
+    elif before.phase is Phase.LAUNCHING and before.node_name is None and body.node is not None:
+        ends.append(body.node.ready_changed_at or at.now)  # nobody saw it before it was finished
     return moment(max(ends, default=at.now))
 
 

@@ -18,7 +18,7 @@ from autoscaler.api import names, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.instances import Instance, InstanceStatus, Phase
-from autoscaler.capacity import accounting, demand, life
+from autoscaler.capacity import accounting, demand, life, unfinished, work
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -167,9 +167,14 @@ class _Books:
             provider_id=provider_id,
             is_leaving=listed is not None and listed.is_leaving,
             node=node,
+            is_finished=node is None or listed is None or self._is_finished(listed.group, node, pods),
             pods=pods,
             scopes={name: scope for name, scope in scopes.items() if scope},
         )
+
+    def _is_finished(self, group: cloud.NodeGroup, node: objects.Node, pods: Iterable[objects.Pod]) -> bool:
+        is_new = unfinished.is_young(self.sight.snapshot, group, node) and not any(map(work.is_work, pods))
+        return unfinished.lacks(node, group.node, is_new=is_new) is None
 
     def end(self, pool: str, provider_id: str, status: InstanceStatus) -> life.End | None:
         """Return when a life ended; None while it lasts, or nobody could tell yet."""

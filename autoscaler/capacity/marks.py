@@ -23,6 +23,8 @@ class Reason(StrEnum):
     """It is idle, and its pool has used up what it may use this month."""
     OUTDATED = "Outdated"
     """It is idle, and was made from another launch template than its group has now."""
+    NEVER_FINISHED = "NeverFinished"
+    """Its pool's registration timeout is over, and it still lacks a device or has the taint of a node that starts."""
     LEAVING = "PoolLeaving"
     """It is idle, and its pool is being removed."""
     INTERRUPTED = "Interrupted"

@@ -20,7 +20,7 @@ class IndexedRecords:
     """What the objects say at one moment, by the provider's names of instances."""
 
     were_ready: frozenset[str] = frozenset()
-    """Instances whose nodes were ready once."""
+    """Instances whose nodes were finished once: ready, with all that they were to have."""
     idle_since: Mapping[str, float] = field(default_factory=dict)
 
 

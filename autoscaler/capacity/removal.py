@@ -1,6 +1,7 @@
 """Which instances go. Pure: idle ones, never below their group's minimum, and never one that waiting pods count on.
 
 An instance is idle while no pod works on it; what runs on every node anyway is no work, and neither is holding room.
+One whose node is not finished is on its way, and not idle; if that lasts too long, it goes at once.
 Room that a machine group holds on nodes that it pulls (`provision`) keeps them beyond their time, not beyond limits.
 Whoever carries this out marks the node, waits, and looks again before anything is ended.
 """
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from autoscaler.capacity import budgets, machine_demand, offers, remembered, supply, wishes
+from autoscaler.capacity import budgets, machine_demand, offers, remembered, supply, unfinished, wishes
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.snapshot import Snapshot
@@ -21,7 +22,7 @@ from autoscaler.kube import objects
 AT_ONCE: Final = 10
 SETTLE_SECONDS: Final = 5.0
 """Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
-_REPLACED: Final = frozenset({Reason.OUTDATED, Reason.USED})
+_REPLACED: Final = frozenset({Reason.NEVER_FINISHED, Reason.OUTDATED, Reason.USED})
 """Instances that go even where their group is at its minimum: it gets others for them."""
 
 
@@ -37,7 +38,9 @@ def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, flo
     """Return since when each idle node of a group has been so, given what was known a moment ago."""
     working, written = snapshot.indexed.working, snapshot.records.idle_since
     ready, sharing = _ready(snapshot.groups, snapshot.by_provider), _sharing(snapshot.nodes)
-    idle = {name: ready[name].node.provider_id for name in ready.keys() - working.keys()}
+    idle = {
+        name: ready[name].node.provider_id for name in ready.keys() - working.keys() - unfinished.starting(snapshot)
+    }
     return {
         name: written.get(provider_id, before.get(name, snapshot.now))
         for name, provider_id in idle.items()
@@ -114,7 +117,7 @@ def _early(snapshot: Snapshot) -> dict[str, Reason]:
 
 
 def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Disruption, float]]:
-    ready = _ready(snapshot.groups, snapshot.by_provider)
+    ready, useless = _ready(snapshot.groups, snapshot.by_provider), unfinished.useless(snapshot)
     for name, since in idle.items():
         there = ready.get(name)
         pool = snapshot.pools.get(there.group.key.pool) if there is not None else None
@@ -126,11 +129,11 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
             instance=there.instance.id,
             node=there.node.meta.key,
             node_uid=there.node.meta.uid,
-            reason=Reason.IDLE,
+            reason=Reason.NEVER_FINISHED if name in useless else Reason.IDLE,
             since=since,
             wait_until=snapshot.marked.get(name, float("inf")) + SETTLE_SECONDS,
         )
-        yield removal, since + pool.limits.max_idle_seconds
+        yield removal, since if name in useless else since + pool.limits.max_idle_seconds
 
 
 def _replacing(snapshot: Snapshot) -> set[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.capacity import remembered, supply
+from autoscaler.capacity import remembered, unfinished
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.snapshot import Snapshot
@@ -98,7 +98,7 @@ def _useless(
 ) -> Iterator[tuple[cloud.Instance, objects.Node | None, Reason, float, float]]:
     """Yield instances that are no ready nodes, since when, and when that has lasted too long."""
     pool = snapshot.pools.get(group.key.pool)
-    timeout = pool.registration_timeout_seconds if pool is not None else supply.TIMEOUT_SECONDS
+    timeout = pool.registration_timeout_seconds if pool is not None else unfinished.TIMEOUT_SECONDS
     for instance, node in _unready(snapshot.groups, snapshot.by_provider)[group.name]:
         launched_at = snapshot.launched_at.get(instance.id)
         if instance.provider_id in snapshot.records.were_ready:

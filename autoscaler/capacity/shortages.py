@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import structlog
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import availability, cloud_calls, clouds
+from autoscaler.capacity import availability, cloud_calls, clouds, unfinished
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.plan import Disruption, Launch
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
@@ -30,6 +30,8 @@ class Shortages:
         """Groups that failed, and still ask for what they did not get."""
         self._lacks: dict[cloud.GroupName, availability.Lack] = {}
         self._known: dict[NodeGroupKey, Unavailable] = {}
+        self._late: frozenset[cloud.InstanceId] = frozenset()
+        """Instances whose nodes were not finished in time, of which note was taken."""
 
     def observe(self, snapshot: Snapshot, outcomes: Iterable[cloud_calls.Outcome]) -> Snapshot:
         """Add to a snapshot what failed and came since the last one."""
@@ -46,6 +48,7 @@ class Shortages:
                     self._noted[name] = failures[0].started_at
                     self._note(reading.groups[name], failures[0], snapshot.now)
         self._note_lacks(snapshot)
+        self._note_unfinished(snapshot)
         if self._failed:
             asking = {group.name for group in snapshot.groups if group.desired > availability.has(group)}
             self._failed &= asking
@@ -86,6 +89,16 @@ class Shortages:
 
     def _leave(self, key: NodeGroupKey, before: Unavailable | None, reason: str, message: str, now: float) -> None:
         self._known[key] = availability.note_useless(before, reason, message, now)
+
+    def _note_unfinished(self, snapshot: Snapshot) -> None:
+        """Leave offerings alone whose nodes were not finished in time: the next one might not be either."""
+        late = [each for each in unfinished.never_finished(snapshot) if each.is_late]
+        for each in late:
+            if each.instance.id not in self._late:
+                key, message = each.group.key, f"the node of {each.instance.id} was not finished in time: {each.lacks}"
+                self._leave(key, self._known.get(key), Reason.NEVER_FINISHED, message, snapshot.now)
+                log.warning("node_not_finished", node=each.node.meta.key.name, group=each.group.name, lacks=each.lacks)
+        self._late = frozenset(each.instance.id for each in late)
 
     def _note(self, group: cloud.NodeGroup, failure: cloud.Activity, now: float) -> None:
         noted = availability.note(self._known.get(group.key), failure, now)

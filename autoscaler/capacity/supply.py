@@ -6,28 +6,13 @@ room for one, and where it is kept for somebody, for that pod only.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
 
 from autoscaler.api import keys
-from autoscaler.capacity import ephemeral, machine_nodes, marks, remembered, templates
+from autoscaler.capacity import ephemeral, machine_nodes, marks, remembered, templates, unfinished
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
-
-_STARTING: Final = frozenset(
-    {
-        "ebs.csi.aws.com/agent-not-ready",
-        "node.cilium.io/agent-not-ready",
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        "node.kubernetes.io/network-unavailable",
-        "node.kubernetes.io/not-ready",
-    }
-)
-"""Taints that a new node loses by itself."""
-_STARTUP: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
-TIMEOUT_SECONDS: Final = 900
-"""For nodes whose pool is gone."""
 
 
 def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...]:
@@ -35,7 +20,7 @@ def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...
 
     Who is there matters only where rules between pods do, and takes a while to tell.
     """
-    useless = {node.meta.key for group in snapshot.groups for node in _unfinished(snapshot, group)}
+    useless = {node.meta.key for group in snapshot.groups for node in unfinished.coming(snapshot, group)}
     useless |= {node.meta.key for node in _ending(snapshot)}
     found = []
     for node in snapshot.nodes.values():
@@ -75,7 +60,7 @@ def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
     strangers = nodes.keys() - {one.provider_id for one in group.members}
     lacking = max(0, group.desired - len(group.members) - len(strangers))
     unlaunched = 0 if group.name in snapshot.overdue else lacking
-    return unlaunched + len(starting) + len(_unfinished(snapshot, group))
+    return unlaunched + len(starting) + len(unfinished.coming(snapshot, group))
 
 
 def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.Node]:
@@ -114,25 +99,6 @@ def _ending(snapshot: Snapshot) -> Iterable[objects.Node]:
 def pods_on(snapshot: Snapshot, node: str) -> list[objects.Pod]:
     """Return the pods that hold room on a node: those that are bound or nominated to it."""
     return [pod for pod in snapshot.indexed.by_node.get(node, ()) if not pod.is_terminal]
-
-
-def _unfinished(snapshot: Snapshot, group: cloud.NodeGroup) -> list[objects.Node]:
-    """Return nodes that have registered lately and do not offer yet what they should."""
-    pool = snapshot.pools.get(group.key.pool)
-    timeout = pool.registration_timeout_seconds if pool else TIMEOUT_SECONDS
-    promised = [name for name in group.node.resources if "/" in name]
-    return [
-        node
-        for node in nodes_of(snapshot, group).values()
-        if snapshot.now - node.meta.created_at < timeout
-        and (not node.ready or _is_starting(node) or any(not node.allocatable.get(name) for name in promised))
-        and marks.of(node) is None
-    ]
-
-
-def _is_starting(node: objects.Node) -> bool:
-    """Tell whether a node is still kept from taking pods until something on it is ready."""
-    return any(taint.key in _STARTING or taint.key.startswith(_STARTUP) for taint in node.taints)
 
 
 def _free(node: objects.Node, pods: Collection[objects.Pod]) -> Mapping[str, int]:

@@ -63,6 +63,8 @@ class World:
         self._specs: dict[NodeGroupKey, NodeGroupSpec] = {}
         self.allocatable: Body = {}
         """What nodes offer instead of what they should."""
+        self.extra_taints: tuple[Body, ...] = ()
+        """Taints that nodes have when they register, besides those of their groups."""
         self._schedules = schedules
         if schedules:
             Scheduler(self.cluster)
@@ -177,6 +179,7 @@ class World:
         room = {name: _written(name, amount) for name, amount in kind.allocatable().items()} | self.allocatable
         name = f"ip-{instance.id}"
         taints = [taint.model_dump(mode="json", by_alias=True, exclude_none=True) for taint in spec.taints]
+        taints += self.extra_taints
         self.cluster.create(
             kinds.NODES,
             {

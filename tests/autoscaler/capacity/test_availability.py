@@ -1,7 +1,7 @@
 """How long an offering that the provider did not have is left alone."""
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import availability
+from autoscaler.capacity import availability, record_index
 from autoscaler.capacity.snapshot import Unavailable
 from autoscaler.cloud import port as cloud
 from tests.autoscaler.capacity import seen
@@ -42,21 +42,21 @@ def test_a_shortage_is_remembered_for_a_while_after_its_end_so_that_the_next_one
     assert availability.next_end(known, 100.0) is None
 
 
-def test_a_shortage_is_forgotten_once_an_instance_of_the_offering_that_was_launched_since_is_a_ready_node() -> None:
+def test_a_shortage_is_forgotten_once_an_instance_of_the_offering_that_was_launched_since_is_a_finished_node() -> None:
     group = seen.group("i-1")
     known = {group.key: Unavailable(until=200.0, reason="InsufficientCapacity", failures=4, since=100.0)}
 
-    def left(launched_at: float, *, ready: bool = True) -> dict[NodeGroupKey, Unavailable]:
+    def left(launched_at: float, *, finished: bool = True) -> dict[NodeGroupKey, Unavailable]:
         snapshot = seen.snapshot(
             groups=(group,),
-            nodes=[seen.node(instance="i-1", ready=ready)],
+            records=record_index.IndexedRecords(were_ready=frozenset({"aws:///a/i-1"} if finished else ())),
             launched_at={cloud.InstanceId("i-1"): launched_at},
         )
         return availability.current(known, 150.0, availability.came(snapshot))
 
     assert left(101.0) == {}
     assert left(99.0) == known
-    assert left(101.0, ready=False) == known
+    assert left(101.0, finished=False) == known
 
 
 def test_a_group_asks_for_what_it_has_after_a_failed_launch_and_where_an_instance_came_late() -> None:
