@@ -74,6 +74,8 @@ RESERVED_FOR_NONE: Final = "none"
 """The value of that taint while the node waits for a pod."""
 REMOVING: Final = f"{PREFIX}removing"
 """Taint on nodes that are about to be removed: nothing new goes there."""
+INTERRUPTED_AT: Final = f"{PREFIX}interrupted-at"
+"""Annotation on nodes: when the provider takes the instance away, as it announced, in seconds since the epoch."""
 NODE_TYPE: Final = "node.type"
 """Label on nodes: what kind of work they are for, as seed 002 uses it."""
 

@@ -89,7 +89,9 @@ class Controller:
         self._volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
         self._clouds = clouds.Clouds(context, open_cloud)
         self._books = bookkeeping.Bookkeeper(context, self._clouds, pods=self._pods, nodes=self._nodes)
-        self._news = interruptions.News(context, self._clouds, open_news) if open_news is not None else None
+        self._notices = interruptions.Notices(context, self._nodes)
+        if open_news is not None:
+            interruptions.News(context, self._clouds, self._notices, open_news)
         self._calls = cloud_calls.Calls(context, self._clouds, backoff.Retries(context.clock, draining.BACKOFF))
         self._departures = departures.Departures(context, calls=self._calls, nodes=self._nodes, pools=self._pools)
         self._claims = claims.Claims(context, nodes=self._nodes, pods=self._pods)
@@ -199,7 +201,7 @@ class Controller:
             outages=self._clouds.outages(),
             outdated=self._clouds.outdated(),
             spent=self._claims.spent(),
-            doomed=frozenset(self._news.doomed if self._news is not None else ()),
+            doomed=self._notices.doomed(),
             launched_at=self._clouds.launched_at(),
             unread=self._clouds.unread(),
             unsure=self._clouds.unsure(),

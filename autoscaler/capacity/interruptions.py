@@ -1,36 +1,86 @@
 """News of instances that are about to go, and of launches that failed, sooner than a reading would tell.
 
-It remembers who is doomed and hurries readings; what is done about it is the controller's.
+Who is doomed is written on its node before the news is forgotten by where it came from, so that whoever leads next goes
+on with it. What is done about it is the controller's.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import structlog
 
 from autoscaler import control
-from autoscaler.capacity import clouds
+from autoscaler.api import keys
+from autoscaler.capacity import clouds, lives
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import objects
+from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
 PAUSE_SECONDS: Final = 5.0
+NOTICE_SECONDS: Final = 120.0
+"""So long after its announcement an instance is taken away."""
 REMEMBERED_SECONDS: Final = 3600.0
+"""An instance that is there so long after it should have been taken away was not."""
 CHECK_SECONDS: Final = 1.0
 Open = Callable[[], cloud.Interruptions]
+
+
+class Notices:
+    """Knows which instances the provider will take away: as nodes say, and where there is no node, as was heard."""
+
+    def __init__(self, context: control.ControllerContext, nodes: store.Table[objects.Node]) -> None:
+        self._context = context
+        self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
+        self._by_instance = nodes.index(_instances)
+        self._written = nodes.index(_interrupted)
+        self._heard: dict[cloud.InstanceId, float] = {}
+
+    def doomed(self) -> frozenset[cloud.InstanceId]:
+        """Return the instances that will be taken away."""
+        oldest = self._context.clock.now() - REMEMBERED_SECONDS
+        said = {one: _deadline(node) for one in self._written for node in self._written.get(one).values()}
+        return frozenset(one for one, deadline in (said | self._heard).items() if deadline > oldest)
+
+    def hear(self, instance: cloud.InstanceId) -> None:
+        """Know of an interruption from now on."""
+        now = self._context.clock.now()
+        self._heard = {one: deadline for one, deadline in self._heard.items() if deadline > now - REMEMBERED_SECONDS}
+        self._heard.setdefault(instance, now + NOTICE_SECONDS)
+
+    async def write(self, instance: cloud.InstanceId) -> None:
+        """Have the instance's node say what was heard; try again while it matters and we may act."""
+        while self._context.held_back() is None and self._context.clock.now() < self._heard.get(instance, 0.0):
+            nodes = [node for node in self._by_instance.get(instance).values() if not _interrupted(node)]
+            written = [await self._write(node, self._heard[instance]) for node in nodes]
+            if all(written):
+                return
+            await asyncio.sleep(CHECK_SECONDS)
+
+    async def _write(self, node: objects.Node, deadline: float) -> bool:
+        changes = {"metadata": {"annotations": {keys.INTERRUPTED_AT: str(int(deadline))}}}
+        try:
+            only_if = writer.Precondition(uid=node.meta.uid)
+            await self._context.writer.patch(self._target, node.meta.key, changes, only_if=only_if)
+        except (port.NotFoundError, port.ConflictError):
+            return True  # that node is gone
+        except (port.KubeError, writer.FencedError) as error:
+            log.warning("interruption_not_written", node=node.meta.key.name, error=str(error))
+            return False
+        return True
 
 
 class News:
     """A source of interruptions. Only who acts listens: news are told once."""
 
-    def __init__(self, context: control.ControllerContext, known: clouds.Clouds, open_news: Open) -> None:
+    def __init__(
+        self, context: control.ControllerContext, known: clouds.Clouds, notices: Notices, open_news: Open
+    ) -> None:
         self._context = context
         self._clouds = known
+        self._notices = notices
         self._open = open_news
-        self.doomed: dict[cloud.InstanceId, float] = {}
-        """Instances that the provider will take away, and since when we know."""
         context.feed(self)
 
     async def run(self) -> None:
@@ -51,22 +101,37 @@ class News:
         return None
 
     async def _listen(self, queue: cloud.Interruptions) -> None:
+        """Take news; the queue forgets a batch only once all that must outlive us is written down."""
         async with contextlib.aclosing(queue.batches()) as batches:
             async for batch in batches:
                 for event in batch:
                     self._take(event)
+                doomed = [event.instance for event in batch if isinstance(event, cloud.SpotInterruption)]
+                await asyncio.gather(*map(self._notices.write, doomed))
                 if self._context.held_back() is not None:
                     return
 
     def _take(self, event: cloud.Event) -> None:
-        now = self._context.clock.now()
-        self.doomed = {one: at for one, at in self.doomed.items() if now - at < REMEMBERED_SECONDS}
         match event:
             case cloud.SpotInterruption():
                 log.info("interruption_announced", instance=event.instance)
-                self.doomed[event.instance] = now
+                self._notices.hear(event.instance)
                 self._context.wake(clouds.KIND, objects.Key("", event.instance))
             case cloud.GroupChanged():
                 self._clouds.read_now()
             case cloud.InstancesChanged():
                 self._clouds.hurry()
+
+
+def _instances(node: objects.Node) -> Collection[cloud.InstanceId]:
+    return (lives.instance_id(node.provider_id),) if node.provider_id else ()
+
+
+def _interrupted(node: objects.Node) -> Collection[cloud.InstanceId]:
+    """Return the instance of a node that says when it will be taken away."""
+    return _instances(node) if _deadline(node) else ()
+
+
+def _deadline(node: objects.Node) -> float:
+    said = node.meta.annotations.get(keys.INTERRUPTED_AT, "")
+    return float(said) if said.isdecimal() else 0.0
