@@ -22,6 +22,7 @@ from autoscaler.capacity import (
     claims,
     cloud_calls,
     clouds,
+    continuity,
     daemons,
     decide,
     demand,
@@ -102,6 +103,7 @@ class Controller:
         )
         self._opener = opening.Opener(context, self._pods)
         self._foreign = foreign.Foreign(context)
+        self._continuity = continuity.Continuity(context)
         self._farewells = farewells.Farewells(context, pools=self._pools, nodes=self._nodes, pods=self._pods)
         self._wake_at: float | None = None
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
@@ -177,6 +179,7 @@ class Controller:
         self._learned = learning.recall(self._learned, (each.resource for each in self._pools), groups)
         return Snapshot(
             now=now,
+            settled_at=self._continuity.settled_at(),
             pods=pods,
             indexed=indexed,
             nodes=self._node_index.nodes(),

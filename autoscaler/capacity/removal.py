@@ -118,10 +118,12 @@ def _early(snapshot: Snapshot) -> dict[str, Reason]:
 
 def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Disruption, float]]:
     ready, useless = _ready(snapshot.groups, snapshot.by_provider), unfinished.useless(snapshot)
-    for name, since in idle.items():
+    for name, since in idle.items() if snapshot.now >= snapshot.settled_at else ():
         there = ready.get(name)
         pool = snapshot.pools.get(there.group.key.pool) if there is not None else None
         if there is None or pool is None or there.instance.lifecycle is cloud.Lifecycle.ASIDE:
+            continue
+        if pool.provider_account in snapshot.outages:
             continue
         removal = Disruption(
             key=there.group.key,

@@ -42,6 +42,8 @@ def nodeless_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str,
 
 def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> Choice:
     """Choose the instances that are of no use, given since when some have lost their node."""
+    if snapshot.now < snapshot.settled_at:
+        return Choice(wake_at=snapshot.settled_at)
     found, later = [], []
     away = _away(snapshot)
     for group in snapshot.groups:
@@ -98,6 +100,8 @@ def _useless(
 ) -> Iterator[tuple[cloud.Instance, objects.Node | None, Reason, float, float]]:
     """Yield instances that are no ready nodes, since when, and when that has lasted too long."""
     pool = snapshot.pools.get(group.key.pool)
+    if pool is not None and pool.provider_account in snapshot.outages:
+        return
     timeout = pool.registration_timeout_seconds if pool is not None else unfinished.TIMEOUT_SECONDS
     for instance, node in _unready(snapshot.groups, snapshot.by_provider)[group.name]:
         launched_at = snapshot.launched_at.get(instance.id)

@@ -45,6 +45,8 @@ class Snapshot:
     """What is known of the cluster and the cloud. Compared by identity, so that what was reckoned of it is kept."""
 
     now: float
+    settled_at: float = 0.0
+    """Nothing is ended before this: until lately, nobody saw what happens in the cluster."""
     pods: Mapping[objects.Key, objects.Pod] = field(default_factory=dict)
     indexed: IndexedPods = field(default_factory=IndexedPods)
     """The same pods, by where they are."""

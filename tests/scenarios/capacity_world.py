@@ -144,6 +144,12 @@ class World:
         request = port.Request(method="DELETE", path=kinds.PODS.path(name, NAMESPACE))
         port.required(self.cluster.server.handle(request, "admin"))
 
+    def bind(self, pod: str, node: str) -> None:
+        """Do what a scheduler does."""
+        body = msgspec.json.encode({"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}})
+        request = port.Request(method="POST", path=kinds.PODS.path(pod, NAMESPACE, "binding"), body=body)
+        port.required(self.cluster.server.handle(request, "scheduler"))
+
     def patch(self, resource: kinds.ResourceType, name: str, changes: Body, subresource: str | None = None) -> None:
         body = msgspec.json.encode(changes)
         path = resource.path(name, NAMESPACE, subresource)

@@ -161,3 +161,27 @@ async def test_a_device_plugin_that_restarts_ends_nothing() -> None:
         world.patch(kinds.NODES, node["metadata"]["name"], room, "status")
         await asyncio.sleep(120)
         assert ended(world) == 0
+
+
+@pytest.mark.accept("R3", part="nothing is ended")
+@simulated
+async def test_after_the_api_server_was_away_no_instance_is_ended_that_pods_still_wait_for() -> None:
+    world = World(schedules=False)
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=20)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(9):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(36)
+        assert len(world.nodes()) == 9
+        world.cluster.faults.partition("a")  # the scheduler is cut off too: nobody binds anything
+        await asyncio.sleep(30)
+        world.cluster.faults.clear()
+        for second in range(45):
+            world.patch(kinds.PODS, "p-0", {"metadata": {"labels": {"second": str(second)}}})  # it is busy again
+            await asyncio.sleep(1)
+        assert (len(world.cloud.instances), ended(world)) == (9, 0)
+        for number, node in enumerate(world.nodes()):
+            world.bind(f"p-{number}", node["metadata"]["name"])
+        await asyncio.sleep(90)
+        assert (len(world.cloud.instances), ended(world)) == (9, 0)

@@ -1,0 +1,48 @@
+"""Since when the cluster was followed without a gap: nothing is ended, and nobody given up, shortly after one.
+
+While the API server, a watch or our Lease is away, nobody sees what happens, and schedulers and kubelets are cut off,
+too. What was true before says little then, and time that passed meanwhile is nobody's fault.
+"""
+
+import asyncio
+from typing import Final
+
+from autoscaler import control
+
+CHECK_SECONDS: Final = 0.5
+SETTLE_SECONDS: Final = 60.0
+"""So long after our return, schedulers have found room for what waits, and kubelets have told of their nodes."""
+
+
+class Continuity:
+    """Watches whether we may act."""
+
+    def __init__(self, context: control.ControllerContext) -> None:
+        self._context = context
+        self._has_acted = False
+        self._is_away = False
+        self._settled_at = 0.0
+        """By the clock that never goes back."""
+        context.feed(self)
+
+    async def run(self) -> None:
+        """Look again and again."""
+        while True:
+            self.look()
+            await asyncio.sleep(CHECK_SECONDS)
+
+    def unsynced(self) -> str | None:
+        """Return None: nothing is waited for."""
+        return None
+
+    def look(self) -> None:
+        """Note whether we may act now. What was before we ever could is no gap: nothing was learned."""
+        was_away, self._is_away = self._is_away, self._context.held_back() is not None
+        if was_away and not self._is_away and self._has_acted:
+            self._settled_at = self._context.clock.monotonic() + SETTLE_SECONDS
+        self._has_acted = self._has_acted or not self._is_away
+
+    def settled_at(self) -> float:
+        """Return from when on anything may be ended again; a time in the past if there was no gap lately."""
+        self.look()
+        return self._context.clock.now() + self._settled_at - self._context.clock.monotonic()
