@@ -67,9 +67,9 @@ class DrainObject:
 
     async def _look(self) -> None:
         key = objects.Key(self._context.namespace, names.DRAIN_OBJECT)
-        request = port.Request(method="GET", path=kinds.CONFIG_MAPS.path(key.name, key.namespace))
         try:
-            self._note(objects.simple(port.required(await self._context.api.send(request))), key)
+            found = await port.get(self._context.api, kinds.CONFIG_MAPS.path(key.name, key.namespace))
+            self._note(objects.simple(found), key)
         except port.NotFoundError:
             self._note(None, key)
         except port.ApiError as error:

@@ -174,9 +174,8 @@ class Elector:
         self._see(lease.decode(port.required(await self._api.send(request))))
 
     async def _look(self) -> lease.Lease | None:
-        request = port.Request(method="GET", path=self._path, timeout_seconds=self._terms.renew_seconds)
         try:
-            self._see(lease.decode(port.required(await self._api.send(request))))
+            self._see(lease.decode(await port.get(self._api, self._path, timeout_seconds=self._terms.renew_seconds)))
         except port.NotFoundError:
             self._gone()
         return self._seen

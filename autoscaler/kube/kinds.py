@@ -36,31 +36,27 @@ class ResourceType:
         return f"{path}/{subresource}" if subresource else path
 
 
-def _core(plural: str, kind: str, *, namespaced: bool = True) -> ResourceType:
-    return ResourceType(group="", version="v1", plural=plural, kind=kind, namespaced=namespaced)
-
-
-def _grouped(group: str, plural: str, kind: str, *, namespaced: bool = True) -> ResourceType:
+def _v1(group: str, plural: str, kind: str, *, namespaced: bool = True) -> ResourceType:
     return ResourceType(group=group, version="v1", plural=plural, kind=kind, namespaced=namespaced)
 
 
-PODS: Final = _core("pods", "Pod")
-NODES: Final = _core("nodes", "Node", namespaced=False)
-NAMESPACES: Final = _core("namespaces", "Namespace", namespaced=False)
-CONFIG_MAPS: Final = _core("configmaps", "ConfigMap")
-SECRETS: Final = _core("secrets", "Secret")
-SERVICES: Final = _core("services", "Service")
-EVENTS: Final = _core("events", "Event")
-VOLUMES: Final = _core("persistentvolumes", "PersistentVolume", namespaced=False)
-CLAIMS: Final = _core("persistentvolumeclaims", "PersistentVolumeClaim")
-DEPLOYMENTS: Final = _grouped("apps", "deployments", "Deployment")
-STATEFUL_SETS: Final = _grouped("apps", "statefulsets", "StatefulSet")
-DAEMON_SETS: Final = _grouped("apps", "daemonsets", "DaemonSet")
-JOBS: Final = _grouped("batch", "jobs", "Job")
-DISRUPTION_BUDGETS: Final = _grouped("policy", "poddisruptionbudgets", "PodDisruptionBudget")
-PRIORITY_CLASSES: Final = _grouped("scheduling.k8s.io", "priorityclasses", "PriorityClass", namespaced=False)
-LEASES: Final = _grouped("coordination.k8s.io", "leases", "Lease")
-DEFINITIONS: Final = _grouped(
+PODS: Final = _v1("", "pods", "Pod")
+NODES: Final = _v1("", "nodes", "Node", namespaced=False)
+NAMESPACES: Final = _v1("", "namespaces", "Namespace", namespaced=False)
+CONFIG_MAPS: Final = _v1("", "configmaps", "ConfigMap")
+SECRETS: Final = _v1("", "secrets", "Secret")
+SERVICES: Final = _v1("", "services", "Service")
+EVENTS: Final = _v1("", "events", "Event")
+VOLUMES: Final = _v1("", "persistentvolumes", "PersistentVolume", namespaced=False)
+CLAIMS: Final = _v1("", "persistentvolumeclaims", "PersistentVolumeClaim")
+DEPLOYMENTS: Final = _v1("apps", "deployments", "Deployment")
+STATEFUL_SETS: Final = _v1("apps", "statefulsets", "StatefulSet")
+DAEMON_SETS: Final = _v1("apps", "daemonsets", "DaemonSet")
+JOBS: Final = _v1("batch", "jobs", "Job")
+DISRUPTION_BUDGETS: Final = _v1("policy", "poddisruptionbudgets", "PodDisruptionBudget")
+PRIORITY_CLASSES: Final = _v1("scheduling.k8s.io", "priorityclasses", "PriorityClass", namespaced=False)
+LEASES: Final = _v1("coordination.k8s.io", "leases", "Lease")
+DEFINITIONS: Final = _v1(
     "apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
 

@@ -5,18 +5,12 @@ from typing import Final
 
 import msgspec
 
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
+from autoscaler.kube import wire
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
-    acquire_time: datetime | None = None
     renew_time: datetime | None = None
     lease_transitions: int | None = None
 
@@ -24,7 +18,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 class Lease(msgspec.Struct, frozen=True):
     """A Lease."""
 
-    metadata: _Meta = _Meta()
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
     spec: _Spec = _Spec()
 
 

@@ -1,7 +1,7 @@
 """Read all objects of a kind as they are now, page by page: for what is not watched, or must not be a moment old."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -64,6 +64,24 @@ async def pods_on(api: port.Api, node: str) -> list[objects.Pod]:
     return await read(api, kinds.PODS, objects.pod, query={"fieldSelector": f"spec.nodeName={node}"})
 
 
+async def pages(
+    api: port.Api,
+    path: str,
+    query: Mapping[str, str] | None = None,
+    *,
+    timeout_seconds: float = port.DEFAULT_TIMEOUT_SECONDS,
+) -> AsyncGenerator[wire.Listing, None]:
+    """Yield a collection page by page."""
+    asked = {"limit": str(PAGE), **(query or {})}
+    while True:
+        page = wire.LISTING.decode(await port.get(api, path, asked, timeout_seconds=timeout_seconds))
+        yield page
+        if not page.metadata.continue_:
+            return
+        asked = {**asked, "continue": page.metadata.continue_}
+        await asyncio.sleep(0)  # a long list must not keep others waiting
+
+
 async def _read_at(
     api: port.Api,
     resource: kinds.ResourceType,
@@ -74,15 +92,11 @@ async def _read_at(
 ) -> tuple[list[T], int]:
     """Return all objects and the version of the list; none, and 0, where the kind itself is not served."""
     found: list[T] = []
-    asked = {"limit": str(PAGE), **(query or {})}
-    while True:
-        request = port.Request(method="GET", path=resource.collection(namespace), query=asked)
-        try:
-            page = wire.LISTING.decode(port.required(await api.send(request)))
-        except port.NotFoundError:
-            return [], 0
-        found.extend(decode(item) for item in page.items)
-        if not page.metadata.continue_:
-            return found, int(page.metadata.resource_version or 0)
-        asked = {**asked, "continue": page.metadata.continue_}
-        await asyncio.sleep(0)  # a long list must not keep others waiting
+    version = 0
+    try:
+        async for page in pages(api, resource.collection(namespace), query):
+            found.extend(decode(item) for item in page.items)
+            version = int(page.metadata.resource_version or 0)
+    except port.NotFoundError:
+        return [], 0
+    return found, version

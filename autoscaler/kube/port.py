@@ -94,6 +94,7 @@ class TooManyRequestsError(ApiError):
 
 
 class _Status(msgspec.Struct):
+    code: int = 0
     reason: str = ""
     message: str = ""
 
@@ -114,11 +115,23 @@ def required(response: Response) -> bytes:
     raise error_of(response.status, response.body, response.retry_after_seconds)
 
 
-def error_of(status: int, body: bytes, retry_after_seconds: float | None = None) -> ApiError:
-    """Turn a Status object, or whatever else stands in a failure's body, into the error it means."""
+async def get(
+    api: Api, path: str, query: Mapping[str, str] | None = None, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+) -> bytes:
+    """Return what is at a path, or raise what the server said."""
+    request = Request(method="GET", path=path, query=query or {}, timeout_seconds=timeout_seconds)
+    return required(await api.send(request))
+
+
+def error_of(status: int | None, body: bytes, retry_after_seconds: float | None = None) -> ApiError:
+    """Turn a Status object, or whatever else stands in a failure's body, into the error it means.
+
+    A watch has no status of its own for what goes wrong: the object says it (None).
+    """
     try:
         said = _DECODER.decode(body)
     except msgspec.MsgspecError:
         said = _Status(message=body[:512].decode(errors="replace"))
-    kind = AlreadyExistsError if said.reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
-    return kind(status, said.reason, said.message, retry_after_seconds)
+    code = said.code if status is None else status
+    kind = AlreadyExistsError if said.reason == "AlreadyExists" else _BY_STATUS.get(code, ApiError)
+    return kind(code, said.reason, said.message, retry_after_seconds)

@@ -16,10 +16,9 @@ import msgspec
 import structlog
 
 from autoscaler import backoff
-from autoscaler.kube import kinds, objects, port, store, wire
+from autoscaler.kube import kinds, listing, objects, port, store, wire
 
 T = TypeVar("T", bound=objects.Stored)
-PAGE: Final = 500
 _LIST_SECONDS: Final = 60.0
 log = structlog.get_logger()
 
@@ -118,24 +117,19 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         listed: list[T] = []
         aside: list[store.Unreadable] = []
-        query = {"limit": str(PAGE)}
-        while True:
-            request = port.Request(method="GET", path=self._path, query=query, timeout_seconds=_LIST_SECONDS)
-            page = wire.LISTING.decode(port.required(await self._api.send(request)))
+        version = 0
+        async for page in listing.pages(self._api, self._path, timeout_seconds=_LIST_SECONDS):
+            version = int(page.metadata.resource_version)
             for read in map(self._read, page.items):
                 if isinstance(read, store.Unreadable):
                     aside.append(read)
                 else:
                     listed.append(read)
-            if not page.metadata.continue_:
-                break
-            query = {"limit": str(PAGE), "continue": page.metadata.continue_}
-            await asyncio.sleep(0)  # a long list must not keep others waiting
         self._was_served = True
-        if int(page.metadata.resource_version) < self._table.resource_version:
+        if version < self._table.resource_version:
             log.warning("history_restarted", kind=self.resource.kind)  # as after a restore from a backup
             self._table.forget()
-        self._table.replace(listed, int(page.metadata.resource_version), aside)
+        self._table.replace(listed, version, aside)
         self._well()
 
     async def _watch(self) -> None:
@@ -174,8 +168,7 @@ class Reflector(Generic[T]):
                     version = objects.simple(event.object).meta.resource_version
                     self._table.resource_version = max(self._table.resource_version, version)
                 case _:
-                    problem = wire.PROBLEM.decode(event.object)
-                    raise port.error_of(problem.code, bytes(event.object))
+                    raise port.error_of(None, bytes(event.object))
 
     def _read(self, raw: msgspec.Raw) -> T | store.Unreadable:
         """Decode an object; one that makes no sense is put aside under its name, and the rest goes on."""

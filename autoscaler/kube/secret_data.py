@@ -23,8 +23,7 @@ _DECODER: Final = msgspec.json.Decoder(_Secret)
 
 async def read(api: port.Api, key: objects.Key) -> dict[str, bytes]:
     """Return a Secret's data; raise KubeError if it cannot be read, MalformedSecretError if it makes no sense."""
-    request = port.Request(method="GET", path=kinds.SECRETS.path(key.name, key.namespace))
-    body = port.required(await api.send(request))
+    body = await port.get(api, kinds.SECRETS.path(key.name, key.namespace))
     try:
         return {name: base64.b64decode(text) for name, text in (_DECODER.decode(body).data or {}).items()}
     except (msgspec.MsgspecError, binascii.Error):

@@ -126,14 +126,9 @@ class Table(Generic[T]):
     def replace(self, listed: Iterable[T], resource_version: int, aside: Iterable[Unreadable] = ()) -> None:
         """Take over a whole list: what it lacks was deleted, unless we wrote it after the list was made."""
         everything = list(listed)
-        keys = {stored.meta.key for stored in everything}
         uids = {stored.meta.uid for stored in everything}
         self._deleted = {uid: None for uid in self._deleted if uid in uids}
-        for stored in everything:
-            self._take(stored)
-        for known in list(self._objects.values()):
-            if known.meta.key not in keys and known.meta.resource_version <= resource_version:
-                self._change(known, None)
+        self.catch_up(everything, resource_version)
         self.resource_version = max(self.resource_version, resource_version)
         self.synced = True
         self.unreadable = {found.meta.key: found for found in aside}

@@ -245,14 +245,6 @@ class Listing(_Struct, frozen=True):
     items: list[msgspec.Raw] = []
 
 
-class Problem(_Struct, frozen=True):
-    """The Status object in a watch's ERROR event."""
-
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-
-
 class _DeletedMeta(_Struct, frozen=True):
     finalizers: tuple[str, ...] = ()
     deletion_timestamp: datetime | None = None
@@ -281,5 +273,4 @@ NODE: Final = msgspec.json.Decoder(Node)
 SIMPLE: Final = msgspec.json.Decoder(Simple)
 EVENT: Final = msgspec.json.Decoder(Event)
 LISTING: Final = msgspec.json.Decoder(Listing)
-PROBLEM: Final = msgspec.json.Decoder(Problem)
 DELETED: Final = msgspec.json.Decoder(Deleted)

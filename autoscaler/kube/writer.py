@@ -47,13 +47,6 @@ class Fence(Protocol):
         ...
 
 
-class OpenFence:
-    """Lets everything pass: for tools that a person runs."""
-
-    def check(self, request: port.Request) -> float:
-        return request.timeout_seconds
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target(Generic[T]):
     """A kind that is written to, and the table that takes the answers; a kind that is not watched has none."""
@@ -137,9 +130,8 @@ class Writer:
         try:
             await self._write(_Write("create", target.resource, key, attempts), request, target.remember)
         except port.AlreadyExistsError:
-            there = port.Request(method="GET", path=target.resource.path(key.name, key.namespace or None))
             with contextlib.suppress(port.KubeError, msgspec.MsgspecError, ValueError):
-                target.remember(port.required(await self._api.send(there)))
+                target.remember(await port.get(self._api, target.resource.path(key.name, key.namespace)))
             raise
 
     async def patch(

@@ -39,9 +39,9 @@ class _Definitions(msgspec.Struct):
 
 async def check(api: port.Api) -> None:
     """Raise IncompatibleError if Kubernetes or a definition of ours is too old."""
-    served = msgspec.json.decode(await _get(api, "/version"), type=_Version)
+    served = msgspec.json.decode(await port.get(api, "/version"), type=_Version)
     kubernetes(served.major, served.minor, served.git_version)
-    listed = msgspec.json.decode(await _get(api, kinds.DEFINITIONS.collection(), _PART_OF), type=_Definitions)
+    listed = msgspec.json.decode(await port.get(api, kinds.DEFINITIONS.collection(), _PART_OF), type=_Definitions)
     for item in listed.items:
         definition(item.metadata.name, item.metadata.labels.get(keys.VERSION, ""))
 
@@ -70,7 +70,3 @@ def definition(name: str, stamp: str) -> None:
 def _minor(stamp: str) -> tuple[int, int]:
     found = re.match(r"(\d+)\.(\d+)\.", stamp)
     return (int(found[1]), int(found[2])) if found else (0, 0)
-
-
-async def _get(api: port.Api, path: str, query: dict[str, str] | None = None) -> bytes:
-    return port.required(await api.send(port.Request(method="GET", path=path, query=query or {})))

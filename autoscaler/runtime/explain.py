@@ -41,8 +41,7 @@ async def lines(api: port.Api, kind: str, key: objects.Key, *, now: float) -> li
         return await explain_quota.of_workload(api, key, now=now)
     if kind == "job":
         return await explain_quota.of_job(api, key, now=now)
-    found = await api.send(port.Request(method="GET", path=kinds.PODS.path(key.name, key.namespace)))
-    pod = objects.pod(port.required(found))
+    pod = objects.pod(await port.get(api, kinds.PODS.path(key.name, key.namespace)))
     said = list(_lines(key, await _explain(api, pod, now)))
     first: list[str] = []
     if keys.ADMISSION_GATE in pod.gates:
@@ -113,7 +112,7 @@ async def _told(api: port.Api, pod: objects.Pod) -> str | None:
     query = {"fieldSelector": f"involvedObject.uid={pod.meta.uid}"}
     path = kinds.EVENTS.collection(pod.meta.key.namespace)
     try:
-        page = wire.LISTING.decode(port.required(await api.send(port.Request(method="GET", path=path, query=query))))
+        page = wire.LISTING.decode(await port.get(api, path, query))
     except port.ApiError:
         return None
     found = [msgspec.json.decode(item, type=_Told) for item in page.items]

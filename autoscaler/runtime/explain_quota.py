@@ -63,8 +63,7 @@ def _of(evidence: Evidence, job: jobs.Job) -> Explanation:
 
 async def _job(api: port.Api, kind: jobs.ResizableJob, key: objects.Key) -> jobs.Job | None:
     try:
-        request = port.Request(method="GET", path=kind.resource.path(key.name, key.namespace))
-        return kind.decode(port.required(await api.send(request)))
+        return kind.decode(await port.get(api, kind.resource.path(key.name, key.namespace)))
     except port.NotFoundError:
         return None
 

@@ -207,7 +207,7 @@ async def _patch(api: port.Api, resource: kinds.ResourceType, found: Found) -> s
                 raise
             await asyncio.sleep(0 if isinstance(error, port.ConflictError) else PAUSE_SECONDS)
         try:
-            found = msgspec.json.decode(port.required(await api.send(port.Request(method="GET", path=path))))
+            found = msgspec.json.decode(await port.get(api, path))
         except port.NotFoundError:
             return ""
     raise AssertionError("the last attempt returns or raises")

@@ -224,9 +224,8 @@ class Controller:
         known: Pool | None = self._pools.get(key)
         if known is not None and known.meta.uid == owner.uid:
             return True
-        request = port.Request(method="GET", path=POOLS.path(key.name, key.namespace))
         try:
-            found = objects.simple(port.required(await self._context.api.send(request)))
+            found = objects.simple(await port.get(self._context.api, POOLS.path(key.name, key.namespace)))
         except port.NotFoundError:
             return False
         return found.meta.uid == owner.uid

@@ -26,9 +26,9 @@ _DEPLOYMENT: Final = msgspec.json.Decoder(_Deployment)
 async def read(api: port.Api, pool: Pool) -> dict[str, Any]:
     """Return the template that a pool's workers are made from; raise TemplateError if it is not there."""
     source, namespace = pool.resource.spec.worker_spec.pod_template.source, pool.meta.key.namespace
-    request = port.Request(method="GET", path=kinds.DEPLOYMENTS.path(source.name, namespace))
     try:
-        return _DEPLOYMENT.decode(port.required(await api.send(request))).spec.template
+        found = await port.get(api, kinds.DEPLOYMENTS.path(source.name, namespace))
+        return _DEPLOYMENT.decode(found).spec.template
     except port.NotFoundError as error:
         raise pods.TemplateError(
             f"{source.kind} {source.name}, from whose template workers are made, is not in namespace "

@@ -77,9 +77,8 @@ class UnhandledPools:
 
     async def _look_at(self, name: str) -> bool:
         """Note the newest sign of life of a class's operator; where we may not look, it is taken to live."""
-        request = port.Request(method="GET", path=kinds.LEASES.path(name, self._leases))
         try:
-            found = lease.decode(port.required(await self._context.api.send(request)))
+            found = lease.decode(await port.get(self._context.api, kinds.LEASES.path(name, self._leases)))
         except port.NotFoundError:
             found = None
         except port.KubeError as error:

@@ -144,9 +144,8 @@ class WorkerPods:
 
     async def _is_absent(self, name: str) -> bool:
         """Tell whether a worker was surely not made, after an answer that leaves it open."""
-        request = port.Request(method="GET", path=kinds.PODS.path(name, self._pool.namespace))
         try:
-            self._target.remember(port.required(await self._api.send(request)))
+            self._target.remember(await port.get(self._api, kinds.PODS.path(name, self._pool.namespace)))
         except port.NotFoundError:
             return True
         except (port.KubeError, msgspec.MsgspecError, ValueError):

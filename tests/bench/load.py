@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from autoscaler.kube import client, credentials, kinds, port, reflector, wire
+from autoscaler.kube import client, credentials, kinds, listing, port, wire
 from tools.local import tokens
 from tools.local.components import Component, Options
 from tools.local.plane import Plane
@@ -186,7 +186,7 @@ async def bare_list(api: port.Api, *resources: kinds.ResourceType) -> tuple[floa
     started = time.monotonic()
     size = 0
     for resource in resources:
-        query = {"limit": str(reflector.PAGE)}
+        query = {"limit": str(listing.PAGE)}
         while True:
             request = port.Request(method="GET", path=resource.collection(), query=query, timeout_seconds=60)
             body = port.required(await api.send(request))

@@ -14,7 +14,7 @@ from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.deletes import Options
 from autoscaler.simulation.cluster.store import Key
 from autoscaler.simulation.cluster.writes import Manner
-from tests.autoscaler.kube.cluster import simulated
+from tests.autoscaler.kube.cluster import OpenFence, simulated
 
 PART = "toy"
 KEY = Key("default", names.DRAIN_OBJECT)
@@ -31,7 +31,7 @@ class Toy:
         self.error: port.KubeError | None = None
         self.go_on_at: float | None = None
         api = self.cluster.client("runtime")
-        self.writer = writer.Writer(api, writer.OpenFence())
+        self.writer = writer.Writer(api, OpenFence())
         self._sources: list[Any] = []
         context: Any = SimpleNamespace(
             clock=virtual_time.clock(),

@@ -6,12 +6,19 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoscaler.kube import kinds, objects, reflector, store, writer
+from autoscaler.kube import kinds, objects, port, reflector, store, writer
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 
 ENGINE = "engine"
 """The identity of the code under test; faults are aimed at it."""
+
+
+class OpenFence:
+    """Lets everything pass."""
+
+    def check(self, request: port.Request) -> float:
+        return request.timeout_seconds
 
 
 def manifest(name: str, **metadata: Any) -> dict[str, Any]:
@@ -51,7 +58,7 @@ async def bench(
     table: store.Table[objects.Simple] = store.Table()
     watched = reflector.Reflector(api, kinds.CONFIG_MAPS, table, objects.simple, pace=pace)
     target = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple, table=table)
-    made = Bench(cluster, table, watched, target, writer.Writer(api, fence or writer.OpenFence()))
+    made = Bench(cluster, table, watched, target, writer.Writer(api, fence or OpenFence()))
     table.listen(lambda old, new: made.changes.append(_told(old, new)))
     task = asyncio.create_task(watched.run())
     await asyncio.sleep(0.1 + 2 * latency_seconds)

@@ -5,17 +5,17 @@ import asyncio
 import msgspec
 import pytest
 
-from autoscaler.kube import events, kinds, objects, port, writer
+from autoscaler.kube import events, kinds, objects, port
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
-from tests.autoscaler.kube.cluster import simulated
+from tests.autoscaler.kube.cluster import OpenFence, simulated
 
 pytestmark = pytest.mark.simulated
 POOL = events.Regarding(resource=kinds.CONFIG_MAPS, key=objects.Key("default", "pool"), uid="u-1")
 
 
 def recorder(cluster: SimulatedCluster) -> events.Recorder:
-    return events.Recorder(cluster.client("engine"), writer.OpenFence(), virtual_time.clock(), component="prod-us")
+    return events.Recorder(cluster.client("engine"), OpenFence(), virtual_time.clock(), component="prod-us")
 
 
 def event(message: str = "shut down", *, regarding: events.Regarding = POOL, is_change: bool = False) -> events.Event:

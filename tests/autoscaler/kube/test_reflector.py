@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from autoscaler.api import resources
-from autoscaler.kube import kinds, objects, reflector, store, writer
+from autoscaler.kube import kinds, listing, objects, reflector, store, writer
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from tests import builders
 from tests.autoscaler.kube import cluster as cluster_
-from tests.autoscaler.kube.cluster import bench, key, simulated
+from tests.autoscaler.kube.cluster import OpenFence, bench, key, simulated
 
 pytestmark = pytest.mark.simulated
 WATCHES = faults.Matching(method=faults.WATCH, username=cluster_.ENGINE)
@@ -30,12 +30,12 @@ async def test_changes_arrive_as_they_happen() -> None:
 @simulated
 async def test_a_long_list_is_read_page_by_page() -> None:
     cluster = SimulatedCluster(virtual_time.clock())
-    for number in range(2 * reflector.PAGE + 1):
+    for number in range(2 * listing.PAGE + 1):
         cluster.create(kinds.CONFIG_MAPS, cluster_.manifest(f"c{number}"))
     table: store.Table[objects.Simple] = store.Table()
     task = asyncio.create_task(reflector.Reflector(cluster.client(), kinds.CONFIG_MAPS, table, objects.simple).run())
     await asyncio.sleep(1)
-    assert len(table) == 2 * reflector.PAGE + 1
+    assert len(table) == 2 * listing.PAGE + 1
     task.cancel()
 
 
@@ -62,7 +62,7 @@ async def test_lost_history_leads_to_a_new_list_that_notices_deletions() -> None
         await asyncio.sleep(0.1)
         b.cluster.faults.add(faults.Refuse(), WATCHES, times=2)
         b.cluster.faults.cut_watches()
-        admin = writer.Writer(b.cluster.client(), writer.OpenFence())
+        admin = writer.Writer(b.cluster.client(), OpenFence())
         dropped = b.table.get(key("dropped"))
         assert dropped is not None
         other: writer.Target[objects.Simple] = writer.Target(resource=kinds.CONFIG_MAPS, decode=objects.simple)

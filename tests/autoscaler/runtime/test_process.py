@@ -15,7 +15,7 @@ from autoscaler.runtime import compatibility, leadership, planning, process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from tests import builders
-from tests.autoscaler.kube.cluster import key, manifest, simulated
+from tests.autoscaler.kube.cluster import OpenFence, key, manifest, simulated
 
 pytestmark = pytest.mark.simulated
 NAMESPACE = "default"
@@ -210,7 +210,7 @@ async def test_the_pause_annotation_stops_everything_within_a_second() -> None:
     cluster, probe = cluster_(), Probe(beat)
     async with replica(cluster, probe=probe):
         await asyncio.sleep(5)
-        admin = writer.Writer(cluster.client(), writer.OpenFence())
+        admin = writer.Writer(cluster.client(), OpenFence())
         spaces: writer.Target[objects.Simple] = writer.Target(resource=kinds.NAMESPACES, decode=objects.simple)
         own = port.Request(method="GET", path=kinds.NAMESPACES.path(NAMESPACE))
         uid = objects.simple(port.required(await cluster.client().send(own))).meta.uid
