@@ -6,9 +6,10 @@ from typing import Final
 import structlog
 
 from autoscaler import backoff, control
+from autoscaler.api.resources.worker_pools import PoolStatus
 from autoscaler.kube import port
 from autoscaler.workers import decide, event_messages, pods, status_writer, templates, worker_pods
-from autoscaler.workers.model import Growth, Policy, Pool, Problem
+from autoscaler.workers.model import Growth, Pool, Problem
 from autoscaler.workers.status_writer import Stage
 
 log = structlog.get_logger()
@@ -65,13 +66,14 @@ class Growing:
     def plan(self, pool: Pool, queue_size: int) -> Growth:
         """Say how many workers are to be made."""
         unanswered = self._workers.unanswered()
-        return decide.grow(self._workers.there, Policy.of(pool), queue_size, unanswered=unanswered)
+        return decide.grow(self._workers.there, pool.resource.spec, queue_size, unanswered=unanswered)
 
     async def carry_out(self, pool: Pool, growth: Growth) -> float | None:
         """Make workers; return when the queue should be asked again for those that could not be made now."""
-        policy = Policy.of(pool)
-        kept = sorted(self._workers.there.failed) if policy.retain_failed else []
-        self._status.note_full(event_messages.full(growth, policy.capacity, kept) if policy.is_active else None)
+        spec = pool.resource.spec
+        kept = sorted(self._workers.there.failed) if spec.worker_spec.retain_failed_workers else []
+        is_active = spec.status is PoolStatus.ACTIVE
+        self._status.note_full(event_messages.full(growth, spec.pool_capacity, kept) if is_active else None)
         if not growth.create:
             self._status.settle(Stage.GROWTH)
         held_until = self._held_until()
@@ -130,7 +132,7 @@ class Growing:
         if not self._template_retry.is_due:
             return None
         try:
-            prototype = pods.make(await templates.read(self._context.api, pool), templates.blueprint(pool))
+            prototype = pods.make(await templates.read(self._context.api, pool), pool)
         except pods.TemplateError as error:
             self._fail_template("BadTemplate", str(error))
             return None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
+from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.control import plans
 from autoscaler.kube import objects
 
@@ -44,35 +44,6 @@ class Cause(StrEnum):
     OTHER_TEMPLATE = "it has not started, and what workers are made from has changed since"
     NOT_STARTED = "it has a node and has not started within startTimeoutMinutes"
     SHUTDOWN = "the pool is shut down"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """What a person wants of the pool."""
-
-    status: PoolStatus
-    capacity: int
-    """The most pods at once."""
-    retain_failed: bool = False
-    failed_limit: int | None = None
-    """Keep at most so many failed workers; None: all of them."""
-    start_timeout_seconds: float = 900.0
-
-    @property
-    def is_active(self) -> bool:
-        return self.status is PoolStatus.ACTIVE
-
-    @classmethod
-    def of(cls, pool: Pool) -> "Policy":
-        """Read a pool's wishes."""
-        spec = pool.resource.spec
-        return cls(
-            status=spec.status,
-            capacity=spec.pool_capacity,
-            retain_failed=spec.worker_spec.retain_failed_workers,
-            failed_limit=spec.worker_spec.failed_workers_limit,
-            start_timeout_seconds=60.0 * spec.worker_spec.start_timeout_minutes,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

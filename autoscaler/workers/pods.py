@@ -14,6 +14,7 @@ import msgspec
 
 from autoscaler.api import keys, names, version
 from autoscaler.api.manifests import Manifest
+from autoscaler.workers.model import Pool
 
 IDLE_TIMEOUT: Final = "SLUICE_IDLE_TIMEOUT_MINUTES"
 """In the worker's container: exit after so many minutes without a job."""
@@ -25,17 +26,6 @@ _TEMPLATE_HASH: Final = "pod-template-hash"
 
 class TemplateError(Exception):
     """The source's template cannot be made into a worker; the message says why and what to change."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blueprint:
-    """Whose worker, and how it works."""
-
-    namespace: str
-    pool: str
-    pool_uid: str
-    container: str
-    idle_timeout_minutes: int
 
 
 def name(pool: str, suffix: str) -> str:
@@ -60,14 +50,14 @@ class Prototype:
         return {**self.manifest, "metadata": {**metadata, "name": name(pool, suffix)}}
 
 
-def make(template: Mapping[str, Any], blueprint: Blueprint) -> Prototype:
+def make(template: Mapping[str, Any], pool: Pool) -> Prototype:
     """Make a worker from a pod template; raise TemplateError if it has no such container."""
     metadata = template.get("metadata") or {}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != _TEMPLATE_HASH}
     spec = copy.deepcopy(dict(template.get("spec") or {}))
     spec["restartPolicy"] = "Never"
-    spec["containers"] = _containers(spec.get("containers") or (), blueprint)
-    labels[keys.WORKER_POOL] = blueprint.pool
+    spec["containers"] = _containers(spec.get("containers") or (), pool)
+    labels[keys.WORKER_POOL] = pool.meta.key.name
     annotations = dict(metadata.get("annotations") or {})
     content = msgspec.json.encode((labels, annotations, spec), order="sorted")
     digest = hashlib.sha256(content).hexdigest()[:16]
@@ -75,46 +65,44 @@ def make(template: Mapping[str, Any], blueprint: Blueprint) -> Prototype:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "namespace": blueprint.namespace,
+            "namespace": pool.meta.key.namespace,
             "labels": labels,
             "annotations": {**annotations, keys.TEMPLATE_HASH: digest},
             "finalizers": [keys.FINALIZER],
-            "ownerReferences": [_owner(blueprint)],
+            "ownerReferences": [_owner(pool)],
         },
         "spec": spec,
     }
     return Prototype(manifest, digest)
 
 
-def _containers(containers: Sequence[Mapping[str, Any]], blueprint: Blueprint) -> list[Mapping[str, Any]]:
+def _containers(containers: Sequence[Mapping[str, Any]], pool: Pool) -> list[Mapping[str, Any]]:
     known = [str(container.get("name")) for container in containers]
-    if blueprint.container not in known:
+    wanted = pool.resource.spec.worker_spec.pod_template.container_name
+    if wanted not in known:
         raise TemplateError(
-            f"the template has no container {blueprint.container}; it has {', '.join(known) or 'none'}: "
+            f"the template has no container {wanted}; it has {', '.join(known) or 'none'}: "
             "set spec.workerSpec.podTemplate.containerName to one of them"
         )
-    return [
-        _working(container, blueprint) if container.get("name") == blueprint.container else container
-        for container in containers
-    ]
+    return [_working(each, pool) if each.get("name") == wanted else each for each in containers]
 
 
-def _working(container: Mapping[str, Any], blueprint: Blueprint) -> Mapping[str, Any]:
+def _working(container: Mapping[str, Any], pool: Pool) -> Mapping[str, Any]:
     """Tell the container what it is, first of all, so that its own variables may refer to it as `$(…)`.
 
     Its own variables of these names give way.
     """
-    ours = {IDLE_TIMEOUT: str(blueprint.idle_timeout_minutes), POOL: blueprint.pool}
+    ours = {IDLE_TIMEOUT: str(pool.resource.spec.worker_spec.idle_timeout_minutes), POOL: pool.meta.key.name}
     kept = [variable for variable in container.get("env") or () if variable.get("name") not in ours]
     return {**container, "env": [*({"name": key, "value": value} for key, value in ours.items()), *kept]}
 
 
-def _owner(blueprint: Blueprint) -> Manifest:
+def _owner(pool: Pool) -> Manifest:
     return {
         "apiVersion": version.GROUP_VERSION,
         "kind": "WorkerPool",
-        "name": blueprint.pool,
-        "uid": blueprint.pool_uid,
+        "name": pool.meta.key.name,
+        "uid": pool.meta.uid,
         "controller": True,
         "blockOwnerDeletion": False,
     }

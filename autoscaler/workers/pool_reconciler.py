@@ -20,7 +20,7 @@ from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
 from autoscaler.control import steps
 from autoscaler.kube import batch, finalizers, objects, port, writer
 from autoscaler.workers import decide, event_messages, growth, poller, pool_metrics, status_writer, worker_pods
-from autoscaler.workers.model import Cause, CleanUp, Counts, Plan, Policy, Pool, Problem
+from autoscaler.workers.model import Cause, CleanUp, Counts, Plan, Pool, Problem
 from autoscaler.workers.shared import POOLS, Shared
 from autoscaler.workers.status_writer import Stage
 
@@ -250,7 +250,7 @@ class PoolReconciler:
 
     def _chosen(self, pool: Pool) -> CleanUp:
         now, template = self._context.clock.now(), self._growth.replacing
-        return decide.clean_up(self._workers.there, Policy.of(pool), now=now, template=template)
+        return decide.clean_up(self._workers.there, pool.resource.spec, now=now, template=template)
 
     def _tell_wrong(self, chosen: CleanUp) -> None:
         """Tell of workers that failed or cannot start, each once, and hold growth back where all of them do."""

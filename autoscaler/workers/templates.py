@@ -1,4 +1,4 @@
-"""What workers are modelled on: the template of the Deployment that a pool names, and what the pool adds to it.
+"""What workers are modelled on: the template of the Deployment that a pool names.
 
 Reads the Deployment each time: workers follow the template as it is when they are made. Makes nothing.
 """
@@ -34,15 +34,3 @@ async def read(api: port.Api, pool: Pool) -> dict[str, Any]:
             f"{source.kind} {source.name}, from whose template workers are made, is not in namespace "
             f"{namespace}: create it, or correct spec.workerSpec.podTemplate.source.name"
         ) from error
-
-
-def blueprint(pool: Pool) -> pods.Blueprint:
-    """Return what the pool itself says of its workers."""
-    worker = pool.resource.spec.worker_spec
-    return pods.Blueprint(
-        namespace=pool.meta.key.namespace,
-        pool=pool.meta.key.name,
-        pool_uid=pool.meta.uid,
-        container=worker.pod_template.container_name,
-        idle_timeout_minutes=worker.idle_timeout_minutes,
-    )

@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from autoscaler.api import crds, keys, resources
-from autoscaler.kube import kinds, port, wire
+from autoscaler.kube import kinds, objects, port, wire
 from autoscaler.simulation import virtual_time
 from autoscaler.workers import pods
 from tests import builders
@@ -187,10 +187,9 @@ async def _last_added(api: port.Api, pools: set[str], count: int) -> float:
 async def _bare(api: port.Api, name: str, count: int) -> float:
     """Create as many of the same pods with nothing but the client; return how many a second, measured as ours are."""
     template = worker_world.deployment("worker")["spec"]["template"]
-    blueprint = pods.Blueprint(
-        namespace="default", pool=name, pool_uid="0" * 36, container="worker", idle_timeout_minutes=3
-    )
-    prototype = pods.make(template, blueprint)
+    metadata = {"namespace": "default", "name": name, "uid": "0" * 36}
+    pool = {**builders.resource("WorkerPool"), "metadata": metadata}
+    prototype = pods.make(template, objects.custom(resources.WorkerPool)(msgspec.json.encode(pool)))
     made = iter([prototype.named(f"{number:05d}") for number in range(count)])
     last = asyncio.create_task(_last_added(api, {name}, count))
     await asyncio.sleep(0.5)

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.api.resources.worker_pools import PoolStatus
+from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPoolSpec
 from autoscaler.control import plans
 from autoscaler.kube import objects
 from autoscaler.workers import decide
-from autoscaler.workers.model import Cause, Phase, Plan, Policy
+from autoscaler.workers.model import Cause, Phase, Plan
 from autoscaler.workers.worker_index import PoolWorkers
 from tests.autoscaler.workers import workers as builders
 from tests.autoscaler.workers.workers import NOW, worker
@@ -20,7 +20,7 @@ everybody = st.lists(st.tuples(st.sampled_from(list(Phase)), st.booleans()), max
     ]
 )
 policies = st.builds(
-    lambda status, capacity, retain: Policy(status=status, capacity=capacity, retain_failed=retain),
+    lambda status, capacity, retain: wanted(capacity, status, retain_failed=retain),
     st.sampled_from(list(PoolStatus)),
     st.integers(0, 40),
     st.booleans(),
@@ -33,11 +33,19 @@ def pool(*, running: int = 0, pending: int = 0, succeeded: int = 0, failed: int 
     return builders.pool(worker(f"w-{number:02d}", phase=phase) for number, phase in enumerate(phases))
 
 
-def active(capacity: int = 20, *, retain_failed: bool = False, failed_limit: int | None = None) -> Policy:
-    return Policy(status=PoolStatus.ACTIVE, capacity=capacity, retain_failed=retain_failed, failed_limit=failed_limit)
+def wanted(
+    capacity: int = 20,
+    status: PoolStatus = PoolStatus.ACTIVE,
+    *,
+    retain_failed: bool = False,
+    failed_limit: int | None = None,
+) -> WorkerPoolSpec:
+    worker_spec = {"retainFailedWorkers": retain_failed, "failedWorkersLimit": failed_limit}
+    changes = {f"workerSpec__{field}": value for field, value in worker_spec.items()}
+    return builders.resource(poolCapacity=capacity, status=status, **changes).resource.spec
 
 
-def removed(there: PoolWorkers, policy: Policy, template: str | None = None) -> dict[str, Cause]:
+def removed(there: PoolWorkers, policy: WorkerPoolSpec, template: str | None = None) -> dict[str, Cause]:
     return dict(decide.clean_up(there, policy, now=NOW, template=template).remove)
 
 
@@ -57,14 +65,14 @@ def removed(there: PoolWorkers, policy: Policy, template: str | None = None) -> 
     ],
 )
 def test_the_seeds_formula(running: int, pending: int, capacity: int, queue: int, want: int) -> None:
-    assert decide.grow(pool(running=running, pending=pending), active(capacity), queue).create == want
+    assert decide.grow(pool(running=running, pending=pending), wanted(capacity), queue).create == want
 
 
 def test_every_pod_counts_retained_failed_ones_too_and_those_that_may_come() -> None:
     there = pool(running=2, failed=3)
-    assert decide.grow(there, active(10, retain_failed=True), 100).create == 5
-    assert decide.grow(there, active(10, retain_failed=True), 100, unanswered=2).create == 3
-    assert decide.grow(there, active(10, retain_failed=True), 3, unanswered=2).create == 1
+    assert decide.grow(there, wanted(10, retain_failed=True), 100).create == 5
+    assert decide.grow(there, wanted(10, retain_failed=True), 100, unanswered=2).create == 3
+    assert decide.grow(there, wanted(10, retain_failed=True), 3, unanswered=2).create == 1
     assert decide.counts(there, 10).capacity == 5
     assert decide.counts(there, 10, unanswered=2).pending == 2
     assert decide.counts(there, 3).capacity == 0  # never negative
@@ -73,34 +81,36 @@ def test_every_pod_counts_retained_failed_ones_too_and_those_that_may_come() -> 
 @pytest.mark.accept("W13")
 @given(everybody, policies, st.integers(0, 100))
 def test_a_pool_never_outgrows_its_capacity_and_only_an_active_one_grows(
-    there: list[objects.Pod], policy: Policy, queue: int
+    there: list[objects.Pod], policy: WorkerPoolSpec, queue: int
 ) -> None:
     growth = decide.grow(builders.pool(there), policy, queue)
     assert growth.create >= 0
-    assert growth.create == 0 or len(there) + growth.create <= policy.capacity
+    assert growth.create == 0 or len(there) + growth.create <= policy.pool_capacity
     assert growth.create == 0 or policy.status is PoolStatus.ACTIVE
     assert growth.create <= queue
 
 
 @given(everybody, policies, st.integers(0, 100))
-def test_a_worker_that_leaves_is_no_help_to_the_queue(there: list[objects.Pod], policy: Policy, queue: int) -> None:
+def test_a_worker_that_leaves_is_no_help_to_the_queue(
+    there: list[objects.Pod], policy: WorkerPoolSpec, queue: int
+) -> None:
     stayed = [worker(pod.meta.key.name, phase=pod.phase) for pod in there]
     now, otherwise = (decide.grow(builders.pool(each), policy, queue).create for each in (there, stayed))
     assert now >= otherwise
 
 
 @given(everybody, policies)
-def test_clean_up_removes_what_ended_and_nothing_that_works(there: list[objects.Pod], policy: Policy) -> None:
+def test_clean_up_removes_what_ended_and_nothing_that_works(there: list[objects.Pod], policy: WorkerPoolSpec) -> None:
     gone = removed(builders.pool(there), policy)
     for pod in there:
-        ended = pod.phase == "Succeeded" or (pod.phase == "Failed" and not policy.retain_failed)
+        ended = pod.phase == "Succeeded" or (pod.phase == "Failed" and not policy.worker_spec.retain_failed_workers)
         want = pod.meta.deleted_at is None and (ended or policy.status is PoolStatus.SHUTDOWN)
         assert (pod.meta.key.name in gone) == want
 
 
 def test_shutdown_removes_all_and_grows_nothing() -> None:
     there = pool(running=2, pending=1, failed=1)
-    policy = Policy(status=PoolStatus.SHUTDOWN, capacity=10, retain_failed=True)
+    policy = wanted(10, PoolStatus.SHUTDOWN, retain_failed=True)
     assert set(removed(there, policy).values()) == {Cause.SHUTDOWN}
     assert len(removed(there, policy)) == 4
     assert decide.grow(there, policy, 100).create == 0
@@ -108,7 +118,7 @@ def test_shutdown_removes_all_and_grows_nothing() -> None:
 
 def test_paused_keeps_workers_and_grows_nothing() -> None:
     there = builders.pool([worker("done", phase="Succeeded"), worker("late", phase="Pending", bound_ago=9999)])
-    policy = Policy(status=PoolStatus.PAUSED, capacity=10)
+    policy = wanted(10, PoolStatus.PAUSED)
     assert removed(there, policy, template="other") == {"done": Cause.ENDED}
     assert decide.grow(there, policy, 100).create == 0
 
@@ -116,15 +126,15 @@ def test_paused_keeps_workers_and_grows_nothing() -> None:
 def test_workers_that_went_wrong_are_named_removed_or_not() -> None:
     there = pool(succeeded=1, failed=2)
     there.add(worker("x", phase="Pending", trouble="ErrImagePull", init=True))
-    kept = decide.clean_up(there, active(retain_failed=True), now=NOW)
+    kept = decide.clean_up(there, wanted(retain_failed=True), now=NOW)
     assert (kept.remove, kept.failed) == ((("w-00", Cause.ENDED),), ("w-01", "w-02"))
     assert [(each.name, each.trouble) for each in kept.stuck] == [("x", "ErrImagePull")]
-    assert removed(there, active()) == {"w-00": Cause.ENDED, "w-01": Cause.FAILED, "w-02": Cause.FAILED}
+    assert removed(there, wanted()) == {"w-00": Cause.ENDED, "w-01": Cause.FAILED, "w-02": Cause.FAILED}
 
 
 def test_jobs_without_a_place_are_counted() -> None:
-    assert decide.grow(pool(running=3), active(5), 10).left_out == 8
-    assert decide.grow(pool(running=3), active(5), 2).left_out == 0
+    assert decide.grow(pool(running=3), wanted(5), 10).left_out == 8
+    assert decide.grow(pool(running=3), wanted(5), 2).left_out == 0
 
 
 @pytest.mark.accept("W25")
@@ -134,8 +144,8 @@ def test_jobs_without_a_place_are_counted() -> None:
 def test_of_failed_workers_that_are_kept_the_oldest_beyond_the_limit_go(limit: int | None, want: set[str]) -> None:
     ages = {"a": 300.0, "b": 100.0, "c": 200.0}
     there = builders.pool(worker(name, phase="Failed", ended_ago=ago) for name, ago in ages.items())
-    assert set(removed(there, active(retain_failed=True, failed_limit=limit))) == want
-    assert set(removed(there, active(failed_limit=limit))) == set(ages)  # nobody asked to keep them
+    assert set(removed(there, wanted(retain_failed=True, failed_limit=limit))) == want
+    assert set(removed(there, wanted(failed_limit=limit))) == set(ages)  # nobody asked to keep them
 
 
 @pytest.mark.accept("W24", part="which workers go, by template and time")
@@ -156,14 +166,14 @@ def test_of_failed_workers_that_are_kept_the_oldest_beyond_the_limit_go(limit: i
 def test_a_worker_that_never_started_is_replaced_when_its_template_changed_or_it_takes_too_long(
     pod: objects.Pod, want: Cause | None
 ) -> None:
-    assert removed(builders.pool([pod]), active(), template="now").get("w") == want
+    assert removed(builders.pool([pod]), wanted(), template="now").get("w") == want
     if want is Cause.OTHER_TEMPLATE:
-        assert removed(builders.pool([pod]), active(), template=None) == {}  # nobody knows the template
+        assert removed(builders.pool([pod]), wanted(), template=None) == {}  # nobody knows the template
 
 
 def test_a_plan_can_be_printed() -> None:
     there = builders.pool([worker("pool-x7k2p", phase="Succeeded")])
-    plan = Plan(clean_up=decide.clean_up(there, active(3), now=NOW), growth=decide.grow(there, active(3), 5))
+    plan = Plan(clean_up=decide.clean_up(there, wanted(3), now=NOW), growth=decide.grow(there, wanted(3), 5))
     assert plans.text(plan).splitlines() == [
         "delete pod pool-x7k2p: it ended",
         "create 2 worker pods: the queue asks for 5 more, and the pool may have 2 more",

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.workers import pods
+from tests.autoscaler.workers import workers
 
-BLUEPRINT = pods.Blueprint(
-    namespace="team", pool="cloudworkers", pool_uid="u-1", container="worker", idle_timeout_minutes=3
-)
+POOL = workers.resource()
 
 
 def template(**spec: Any) -> dict[str, Any]:
@@ -34,7 +33,7 @@ def template(**spec: Any) -> dict[str, Any]:
 
 
 def test_a_worker_runs_once_and_belongs_to_its_pool() -> None:
-    prototype = pods.make(template(), BLUEPRINT)
+    prototype = pods.make(template(), POOL)
     made = prototype.named("x7f2k")
     assert made["metadata"] == {
         "name": "cloudworkers-x7f2k",
@@ -47,7 +46,7 @@ def test_a_worker_runs_once_and_belongs_to_its_pool() -> None:
                 "apiVersion": "sluice.dev/v1alpha1",
                 "kind": "WorkerPool",
                 "name": "cloudworkers",
-                "uid": "u-1",
+                "uid": "u-pool",
                 "controller": True,
                 "blockOwnerDeletion": False,
             }
@@ -58,7 +57,7 @@ def test_a_worker_runs_once_and_belongs_to_its_pool() -> None:
 
 
 def test_only_the_named_container_is_told_its_pool_and_idle_timeout() -> None:
-    worker, sidecar = pods.make(template(), BLUEPRINT).named("x7f2k")["spec"]["containers"]
+    worker, sidecar = pods.make(template(), POOL).named("x7f2k")["spec"]["containers"]
     assert worker["env"] == [
         {"name": "SLUICE_IDLE_TIMEOUT_MINUTES", "value": "3"},
         {"name": "SLUICE_WORKER_POOL", "value": "cloudworkers"},
@@ -69,7 +68,7 @@ def test_only_the_named_container_is_told_its_pool_and_idle_timeout() -> None:
 
 def test_variables_of_ours_in_the_template_give_way() -> None:
     containers = [{"name": "worker", "env": [{"name": "SLUICE_WORKER_POOL", "value": "other"}]}]
-    (worker,) = pods.make(template(containers=containers), BLUEPRINT).named("x7f2k")["spec"]["containers"]
+    (worker,) = pods.make(template(containers=containers), POOL).named("x7f2k")["spec"]["containers"]
     assert [one for one in worker["env"] if one["name"] == "SLUICE_WORKER_POOL"] == [
         {"name": "SLUICE_WORKER_POOL", "value": "cloudworkers"}
     ]
@@ -78,14 +77,14 @@ def test_variables_of_ours_in_the_template_give_way() -> None:
 @pytest.mark.parametrize(("containers", "want"), [([{"name": "a"}, {"name": "b"}], "it has a, b"), ([], "it has none")])
 def test_a_container_that_is_not_there_is_refused_with_those_that_are(containers: list[Any], want: str) -> None:
     with pytest.raises(pods.TemplateError, match=want):
-        pods.make(template(containers=containers), BLUEPRINT).named("x7f2k")
+        pods.make(template(containers=containers), POOL).named("x7f2k")
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers() | st.text(), max_size=5))
 def test_the_template_itself_is_never_changed(more: dict[str, Any]) -> None:
     given_template = template(**{f"x{key}": value for key, value in more.items()})
     before = copy.deepcopy(given_template)
-    pods.make(given_template, BLUEPRINT).named("x7f2k")
+    pods.make(given_template, POOL).named("x7f2k")
     assert given_template == before
 
 

@@ -7,8 +7,11 @@ import msgspec
 
 from autoscaler import clock
 from autoscaler.api import keys, version
+from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.kube import objects
+from autoscaler.workers.model import Pool
 from autoscaler.workers.worker_index import PoolWorkers
+from tests import builders
 
 NOW = 1_767_225_600.0
 
@@ -53,6 +56,13 @@ def worker(  # noqa: PLR0913  # each test sets what matters
         },
     }
     return objects.pod(msgspec.json.encode(manifest))
+
+
+def resource(**changes: Any) -> Pool:
+    """A WorkerPool."""
+    manifest = builders.resource("WorkerPool", **changes)
+    manifest["metadata"] |= {"namespace": "team", "uid": "u-pool"}
+    return objects.custom(WorkerPool)(msgspec.json.encode(manifest))
 
 
 def pool(pods: Iterable[objects.Pod]) -> PoolWorkers:
