@@ -101,9 +101,9 @@ def test_only_what_goes_into_the_image_changes_its_digest(tmp_path: Path) -> Non
     root = checkout(tmp_path)
     want = image.content_digest(root)
     (root / "README.md").write_text("x")
-    for left_out in ("rehearsal", "simulation"):
-        (root / "autoscaler" / left_out / "cloud").mkdir(parents=True)
-        (root / "autoscaler" / left_out / "cloud" / "a.py").write_text("x")
+    for left_out in image.LEFT_OUT:
+        (root / left_out / "cloud").mkdir(parents=True)
+        (root / left_out / "cloud" / "a.py").write_text("x")
     (root / "autoscaler" / "__pycache__").mkdir()
     (root / "autoscaler" / "__pycache__" / "a.pyc").write_text("x")
     os.utime(root / "autoscaler" / "Dockerfile", (0, 0))
