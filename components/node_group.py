@@ -132,9 +132,11 @@ def group_tags(tags: Mapping[str, str]) -> list[aws.autoscaling.GroupTagArgs]:
 
 
 def _market(capacity_type: CapacityType) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
-    if capacity_type is CapacityType.ON_DEMAND:
-        return None
-    return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="spot")
+    match capacity_type:
+        case CapacityType.ON_DEMAND:
+            return None
+        case CapacityType.SPOT:
+            return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="spot")
 
 
 def _root_disk(volume: RootVolume) -> aws.ec2.LaunchTemplateBlockDeviceMappingArgs:

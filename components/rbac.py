@@ -142,7 +142,7 @@ def _place(where: Where, scope: WorkerScope) -> Where:
             return Where.CLUSTER if everywhere else Where.OWN_NAMESPACE
         case Where.WORKER_LEASES:
             return Where.KUBE_SYSTEM if everywhere else Where.OWN_NAMESPACE
-        case _:
+        case Where.CLUSTER | Where.OWN_NAMESPACE | Where.SECRET_NAMESPACES | Where.KUBE_SYSTEM:
             return where
 
 

@@ -143,7 +143,7 @@ def _amount(each: Limit, amount: int) -> str:
             return units.money(amount)
         case LimitKind.CLUSTER_CPU:
             return shapes.worded(shapes.CPU, amount)
-        case _:
+        case LimitKind.POOL_INSTANCES | LimitKind.CLUSTER_NODES | LimitKind.LAUNCHES | LimitKind.STATED:
             return str(amount)
 
 

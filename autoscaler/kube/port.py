@@ -93,10 +93,25 @@ class TooManyRequestsError(ApiError):
     """429: the server is busy, or a disruption budget forbids an eviction."""
 
 
+class _Cause(msgspec.Struct):
+    field: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: tuple[_Cause, ...] | None = None
+
+
 class _Status(msgspec.Struct):
     code: int = 0
     reason: str = ""
     message: str = ""
+    details: _Details | None = None
+
+    @property
+    def is_of_another(self) -> bool:
+        """Whether a write was meant for another object of the same name."""
+        causes = self.details.causes if self.details is not None else None
+        return any(cause.field == "metadata.uid" for cause in causes or ())
 
 
 _DECODER: Final = msgspec.json.Decoder(_Status)
@@ -134,4 +149,4 @@ def error_of(status: int | None, body: bytes, retry_after_seconds: float | None 
         said = _Status(message=body[:512].decode(errors="replace"))
     code = said.code if status is None else status
     kind = AlreadyExistsError if said.reason == "AlreadyExists" else _BY_STATUS.get(code, ApiError)
-    return kind(code, said.reason, said.message, retry_after_seconds)
+    return (ConflictError if said.is_of_another else kind)(code, said.reason, said.message, retry_after_seconds)

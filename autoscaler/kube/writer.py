@@ -27,7 +27,6 @@ Remember = Callable[[bytes], None]
 CONCURRENCY: Final = 32
 ATTEMPTS: Final = 4
 _BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=5.0, factor=4.0)
-_INVALID: Final = 422
 _SERVER_ERROR: Final = 500
 
 
@@ -160,12 +159,7 @@ class Writer:
             else:
                 target.remember(answer)
 
-        try:
-            await self._write(_Write(verb, target.resource, key, attempts), request, remember)
-        except port.ApiError as error:
-            if error.status == _INVALID and "metadata.uid" in error.message:  # another object of that name
-                raise port.ConflictError(error.status, error.reason, error.message) from error
-            raise
+        await self._write(_Write(verb, target.resource, key, attempts), request, remember)
 
     async def patch_status(self, target: Target[T], stored: T, changes: Manifest, *, attempts: int = ATTEMPTS) -> None:
         """Merge changes into the status of the very version they were made from; nothing where there are none."""

@@ -7,7 +7,9 @@ from autoscaler import control
 from autoscaler.kube import kinds, objects, store
 from autoscaler.machines.model import (
     Command,
+    DeleteSleeper,
     OpenGuest,
+    OpenSleeper,
     PromiseGuest,
     Reason,
     RecordTried,
@@ -57,8 +59,8 @@ class Telling:
                 self._done(command.guest.key, "MachineGateOpened", f"the scheduling gate is open: {command.why}")
             case RecordTried():
                 self._done(command.guest.key, "MachineRefused", command.why, is_warning=True)
-            case _:
-                pass
+            case OpenSleeper() | DeleteSleeper():
+                pass  # a sleeper is nobody's
 
     def _tell(self, group: str, waiting: Waiting) -> None:
         pod = self._pods.get(waiting.guest.key)

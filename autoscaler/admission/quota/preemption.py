@@ -149,18 +149,24 @@ def _without_leaving(situation: Situation, workload: Workload, queue: Queue) -> 
 
 
 def _own(situation: Situation, workload: Workload, queue: Queue) -> Iterator[Standing]:
-    if queue.within is Preempt.LOWER_PRIORITY:
-        yield from _lower(situation, workload, queue.name)
+    match queue.within:
+        case Preempt.NEVER:
+            return
+        case Preempt.LOWER_PRIORITY:
+            yield from _lower(situation, workload, queue.name)
 
 
 def _others(situation: Situation, workload: Workload, queue: Queue) -> Iterator[Standing]:
-    for member in situation.books.config.members(queue.cohort) if queue.reclaim is not Reclaim.NEVER else ():
-        if member.name == queue.name:
-            continue
-        if queue.reclaim is Reclaim.ANY:
-            yield from _strangers(situation, workload, member.name)
-        else:
-            yield from _lower(situation, workload, member.name)
+    match queue.reclaim:
+        case Reclaim.NEVER:
+            return
+        case Reclaim.LOWER_PRIORITY:
+            of_queue = _lower
+        case Reclaim.ANY:
+            of_queue = _strangers
+    for member in situation.books.config.members(queue.cohort):
+        if member.name != queue.name:
+            yield from of_queue(situation, workload, member.name)
 
 
 def _lower(situation: Situation, workload: Workload, queue: str) -> Iterator[Standing]:

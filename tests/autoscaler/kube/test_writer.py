@@ -229,7 +229,7 @@ async def test_a_write_that_fails_after_whoever_asked_for_it_was_cancelled_is_no
         assert await b.writer.flush(10)
         del cycle
         gc.collect()
-        assert b.writer.outcomes["patch", "ConfigMap", "failed"] == 1
+        assert b.writer.outcomes["patch", "ConfigMap", "conflict"] == 1
     assert uncaught == []
 
 
