@@ -38,27 +38,26 @@ MACHINE_CATALOGUE: Final = "sluice-machines"
 
 
 def worker_lease(class_name: str | None) -> str:
-    """Name the Lease of the worker pools of a class; None is the default class.
-
-    Two classes never share one. A name too long to stand in another stands there as its hash, after a sign that no
-    shorter name is written with.
-    """
-    if class_name is None:
-        return WORKER_LEASE
-    plain = f"{WORKER_LEASE}.{class_name}"
-    if len(plain) <= OBJECT_NAME_MAX:
-        return plain
-    return f"{WORKER_LEASE}-{hashlib.sha256(class_name.encode()).hexdigest()}"
+    """Name the Lease of the worker pools of a class; None is the default class."""
+    return _of_class(WORKER_LEASE, class_name, OBJECT_NAME_MAX, digits=64)
 
 
 def worker_part(class_name: str | None) -> str:
     """Name the part of the runtime that handles the worker pools of a class, for its finalizer on the drain object."""
+    return _of_class(WORKERS_PART, class_name, PART_MAX, digits=32)
+
+
+def _of_class(prefix: str, class_name: str | None, longest: int, *, digits: int) -> str:
+    """Name what belongs to a class; two classes never share one.
+
+    A name too long to stand in another stands there as its hash, after a sign that no shorter name is written with.
+    """
     if class_name is None:
-        return WORKERS_PART
-    plain = f"{WORKERS_PART}.{class_name}"
-    if len(plain) <= PART_MAX:
+        return prefix
+    plain = f"{prefix}.{class_name}"
+    if len(plain) <= longest:
         return plain
-    return f"{WORKERS_PART}-{hashlib.sha256(class_name.encode()).hexdigest()[:32]}"
+    return f"{prefix}-{hashlib.sha256(class_name.encode()).hexdigest()[:digits]}"
 
 
 def instance(pool: str, number: int) -> str:

@@ -13,7 +13,7 @@ import functools
 import importlib.resources
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 import structlog
@@ -148,16 +148,8 @@ def bundled() -> Mapping[str, InstanceType]:
     """Read the table that ships with us: EC2's own descriptions, and its documentation for p2 and p3."""
     text = importlib.resources.files("autoscaler.cloud").joinpath(_TABLE).read_bytes()
     rows = msgspec.json.decode(text, type=dict[str, _Row])
-    return {
-        name: InstanceType(
-            name=name,
-            architecture=row.architecture,
-            vcpus=row.vcpus,
-            memory_bytes=row.memory_mib * MIB,
-            network_interfaces=row.network_interfaces,
-            addresses_per_interface=row.addresses_per_interface,
-            gpus=row.gpus,
-            gpu_name=row.gpu_name,
-        )
-        for name, row in rows.items()
-    }
+    return {name: _instance_type(name, **msgspec.structs.asdict(row)) for name, row in rows.items()}
+
+
+def _instance_type(name: str, *, memory_mib: int, **rest: Any) -> InstanceType:  # noqa: ANN401  # as the row has them
+    return InstanceType(name=name, memory_bytes=memory_mib * MIB, **rest)

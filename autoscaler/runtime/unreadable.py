@@ -8,14 +8,13 @@ from typing import Any, Final
 
 import structlog
 
-from autoscaler import clock, control
-from autoscaler.api import version
+from autoscaler import control
+from autoscaler.api import conditions, version
 from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
 CONDITION: Final = "Readable"
 REASON: Final = "Unreadable"
-MESSAGE_MAX: Final = 1024
 
 
 class Reporter:
@@ -46,14 +45,9 @@ class Reporter:
         return None
 
     async def _report(self, resource: kinds.ResourceType, found: store.Unreadable) -> None:
-        message = f"this object cannot be read and is left alone; correct it: {found.problem}"[:MESSAGE_MAX]
-        condition = {
-            "type": CONDITION,
-            "status": "False",
-            "reason": REASON,
-            "message": message,
-            "lastTransitionTime": clock.to_rfc3339(self._context.clock.now()),
-        }
+        message = f"this object cannot be read and is left alone; correct it: {found.problem}"
+        now = self._context.clock.now()
+        condition = conditions.written(CONDITION, holds=False, reason=REASON, message=message, before=(), now=now)
         self._context.tell(resource, found, REASON, message, is_warning=True, is_change=True)
         target: writer.Target[objects.Simple] = writer.Target(resource=resource, decode=objects.simple)
         try:

@@ -71,6 +71,17 @@ class Match:
     before a param is looked for."""
 
 
+def ours(*resources: str, operations: tuple[Operation, ...], conditions: Mapping[str, str] | None = None) -> Match:
+    """Match writes of objects of our own kinds."""
+    return Match(
+        group=version.GROUP,
+        version=version.API_VERSION,
+        resources=resources,
+        operations=operations,
+        conditions=conditions or {},
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
     """The objects a policy is evaluated with, one evaluation each; none there means nothing is done."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from autoscaler.api import keys, version
 from autoscaler.api.policies import scoping
-from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.base import Operation, Request, ValidatingPolicy, Validation, ours
 
 UNOWNED_MESSAGE: Final = (
     f"spec.instanceWide is false, so metadata.labels[{keys.SCOPE}] must name the one scope that the pool is for"
@@ -79,13 +79,7 @@ def _is_unowned(pool: str) -> str:
 
 UNOWNED: Final = ValidatingPolicy(
     name=f"exclusive-pool-scope.{version.GROUP}",
-    match=Match(
-        group=version.GROUP,
-        version=version.API_VERSION,
-        resources=("instancepools",),
-        operations=_WRITES,
-        conditions=_LIVES,
-    ),
+    match=ours("instancepools", operations=_WRITES, conditions=_LIVES),
     validations=(
         Validation(
             expression=f"!{_is_unowned('object')} || oldObject != null && {_is_unowned('oldObject')}",
@@ -97,10 +91,8 @@ UNOWNED: Final = ValidatingPolicy(
 
 LISTED_ELSEWHERE: Final = ValidatingPolicy(
     name=f"exclusive-pool-listed.{version.GROUP}",
-    match=Match(
-        group=version.GROUP,
-        version=version.API_VERSION,
-        resources=("instancepools",),
+    match=ours(
+        "instancepools",
         operations=_WRITES,
         conditions={
             **_LIVES,
@@ -115,13 +107,7 @@ LISTED_ELSEWHERE: Final = ValidatingPolicy(
 
 LISTS_ANOTHERS: Final = ValidatingPolicy(
     name=f"scope-lists-exclusive-pool.{version.GROUP}",
-    match=Match(
-        group=version.GROUP,
-        version=version.API_VERSION,
-        resources=("scopes",),
-        operations=_WRITES,
-        conditions={**_LIVES, "exclusive": scoping.is_exclusive("params")},
-    ),
+    match=ours("scopes", operations=_WRITES, conditions={**_LIVES, "exclusive": scoping.is_exclusive("params")}),
     param=scoping.EVERY_POOL,
     validations=(
         _refusal(

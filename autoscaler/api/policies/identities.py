@@ -16,6 +16,11 @@ CONTROLLERS: Final = (
 identities of their own."""
 
 
+def controller(name: str) -> tuple[str, ...]:
+    """Name who one of Kubernetes' controllers may be: itself, or the manager of all where none has its own user."""
+    return (f"{ACCOUNT_PREFIX}kube-system:{name}", "system:kube-controller-manager")
+
+
 def account_user(namespace: str, service_account: str) -> str:
     """Name the user that a ServiceAccount is to the API server."""
     return f"{ACCOUNT_PREFIX}{namespace}:{service_account}"

@@ -6,7 +6,7 @@ So a group has one Machine. A CRD's own rules cannot see labels, hence a policy.
 from typing import Final
 
 from autoscaler.api import keys, version
-from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.base import Operation, Request, ValidatingPolicy, Validation, ours
 
 MESSAGE: Final = f"metadata.labels[{keys.MACHINE_GROUP}] must be set to metadata.name, the name of the machine group"
 
@@ -21,10 +21,8 @@ def _refusal(request: Request) -> str | None:
 
 POLICY: Final = ValidatingPolicy(
     name=f"machine-group-label.{version.GROUP}",
-    match=Match(
-        group=version.GROUP,
-        version=version.API_VERSION,
-        resources=("machines",),
+    match=ours(
+        "machines",
         operations=(Operation.CREATE, Operation.UPDATE),
         conditions={"lives": "!has(object.metadata.deletionTimestamp)"},
     ),

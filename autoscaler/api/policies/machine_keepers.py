@@ -10,11 +10,8 @@ from autoscaler.api import keys, names, version
 from autoscaler.api.policies import guests, identities
 from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
 
-STATEFUL_SET_CONTROLLERS: Final = (
-    f"{identities.ACCOUNT_PREFIX}kube-system:statefulset-controller",
-    "system:kube-controller-manager",
-)
-"""Who makes pods of StatefulSets: the first, or the second where controllers have no identities of their own."""
+STATEFUL_SET_CONTROLLERS: Final = identities.controller("statefulset-controller")
+"""Who makes pods of StatefulSets."""
 _CATALOGUE: Final = f"machine-catalogue-is-kept.{version.GROUP}"
 
 

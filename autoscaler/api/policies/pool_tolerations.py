@@ -12,15 +12,12 @@ from typing import Final
 
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import scoping
+from autoscaler.api.policies import identities, scoping
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation, Request, ValidatingPolicy, Validation
 
 SYSTEM_NAMESPACE: Final = "kube-system"
-DAEMON_CONTROLLERS: Final = (
-    "system:serviceaccount:kube-system:daemon-set-controller",
-    "system:kube-controller-manager",
-)
-"""Who makes DaemonSet pods: the first, or the second where controllers have no identities of their own."""
+DAEMON_CONTROLLERS: Final = identities.controller("daemon-set-controller")
+"""Who makes DaemonSet pods."""
 CLAIM_MESSAGE: Final = (
     f"a toleration of {keys.RESERVED_FOR} is given by the runtime, to the pod whose UID it names; leave it out"
 )
@@ -114,7 +111,7 @@ _IS_POOL: Final = f"t.?key.orValue('') == '{keys.INSTANCE_POOL}'"
 _IS_CLAIM: Final = f"t.?key.orValue('') == '{keys.RESERVED_FOR}'"
 _IS_HARD: Final = f"{_IS_POOL} && t.?effect.orValue('') != '{_SOFT}'"
 _IS_EQUAL: Final = "t.?operator.orValue('Equal') == 'Equal'"
-_CONTROLLERS: Final = "[" + ", ".join(f"'{name}'" for name in DAEMON_CONTROLLERS) + "]"
+_CONTROLLERS: Final = identities.texts(DAEMON_CONTROLLERS)
 _CONDITIONS: Final = {
     "not-of-the-system": f"request.namespace != '{SYSTEM_NAMESPACE}' && !(request.userInfo.username in {_CONTROLLERS})",
     "tolerates-ours": f"{_TOLERATIONS}.exists(t, {_IS_POOL} || {_IS_CLAIM})",

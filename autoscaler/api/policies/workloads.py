@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 from autoscaler.api import version
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.policies import identities
-from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.base import Operation, Request, ValidatingPolicy, Validation, ours
 from autoscaler.api.resources.workloads import WorkloadSpec
 
 _ACTIVE: Final = "active"
@@ -40,10 +40,9 @@ def kept_by(runtime: str) -> ValidatingPolicy:
     ties = " && ".join(_is_same(name, "[]") for name in _TIES)
     return ValidatingPolicy(
         name=f"runtime-alone-writes-workloads.{version.GROUP}",
-        match=Match(
-            group=version.GROUP,
-            version=version.API_VERSION,
-            resources=("workloads", "workloads/status"),
+        match=ours(
+            "workloads",
+            "workloads/status",
             operations=(Operation.UPDATE,),
             conditions={"not-by-the-runtime": f"request.userInfo.?username.orValue('') != '{runtime}'"},
         ),

@@ -6,7 +6,7 @@ nothing but the runtime may delete it, an administrator included: who must, dele
 
 from autoscaler.api import keys, version
 from autoscaler.api.policies import identities
-from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.base import Operation, Request, ValidatingPolicy, Validation, ours
 
 
 def policies(runtime: str) -> tuple[ValidatingPolicy, ...]:
@@ -49,7 +49,7 @@ def _only(*users: str, operation: Operation, plural: str, message: str) -> Valid
 
     return ValidatingPolicy(
         name=_name(operation, plural),
-        match=Match(group=version.GROUP, version=version.API_VERSION, resources=(plural,), operations=(operation,)),
+        match=ours(plural, operations=(operation,)),
         validations=(Validation(expression=identities.is_one_of(users), message=message),),
         twin=refusal,
     )

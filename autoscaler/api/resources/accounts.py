@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from autoscaler.api.resources.base import (
     AGE,
@@ -13,9 +13,9 @@ from autoscaler.api.resources.base import (
     Model,
     Resource,
     Rule,
+    checked,
     condition_column,
     immutable,
-    rules,
 )
 from autoscaler.api.resources.types import DnsLabel, DnsName
 
@@ -44,26 +44,23 @@ class Credentials(Model):
 class ProviderAccountSpec(Model):
     """An account with a provider of instances."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            immutable("provider", "provider"),
-            Rule(
-                expression="self.provider != 'aws' || has(self.region)",
-                message="region must be given where provider is aws",
-                field=".region",
-            ),
-            Rule(
-                expression="self.provider != 'static'"
-                " || !(has(self.region) || has(self.roleArn) || has(self.credentials))",
-                message="region, roleArn and credentials must be left out where provider is static",
-                field=".provider",
-            ),
-            Rule(
-                expression="!(has(self.roleArn) && has(self.credentials))",
-                message="roleArn and credentials cannot both be given",
-                field=".roleArn",
-            ),
-        )
+    model_config = checked(
+        immutable("provider"),
+        Rule(
+            expression="self.provider != 'aws' || has(self.region)",
+            message="region must be given where provider is aws",
+            field=".region",
+        ),
+        Rule(
+            expression="self.provider != 'static' || !(has(self.region) || has(self.roleArn) || has(self.credentials))",
+            message="region, roleArn and credentials must be left out where provider is static",
+            field=".provider",
+        ),
+        Rule(
+            expression="!(has(self.roleArn) && has(self.credentials))",
+            message="roleArn and credentials cannot both be given",
+            field=".roleArn",
+        ),
     )
 
     provider: Provider

@@ -20,8 +20,13 @@ class Rule:
     """The field the error points at, as `.name`, where the rule itself stands on the object around it."""
 
 
+def checked(*items: Rule) -> ConfigDict:
+    """Attach rules to a model (its `model_config`)."""
+    return ConfigDict(json_schema_extra=rules(*items))
+
+
 def rules(*items: Rule) -> dict[str, Any]:
-    """Attach rules to a model or a field (its `json_schema_extra`)."""
+    """Attach rules to a field (its `json_schema_extra`)."""
     return {"x-kubernetes-validations": [_validation(rule) for rule in items]}
 
 
@@ -42,11 +47,11 @@ NULLABLE: Final[dict[str, Any]] = {"nullable": True}
 """Accept an explicit null for an optional field (its `json_schema_extra`)."""
 
 
-def immutable(field: str, name: str) -> Rule:
+def immutable(field: str) -> Rule:
     """Refuse a change of a field once it is set."""
     return Rule(
         expression=f"self.{field} == oldSelf.{field}",
-        message=f"{name} cannot be changed after creation: delete the object and create it anew",
+        message=f"{field} cannot be changed after creation: delete the object and create it anew",
         field=f".{field}",
     )
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from autoscaler.api import names
 from autoscaler.api.resources.base import (
@@ -15,9 +15,9 @@ from autoscaler.api.resources.base import (
     Model,
     Resource,
     Rule,
+    checked,
     immutable,
     list_map,
-    rules,
 )
 from autoscaler.api.resources.pools import InstanceTypeName, Month, PoolName, ZoneName
 from autoscaler.api.resources.types import LabelValue, Seconds, Uid
@@ -37,7 +37,7 @@ class Phase(StrEnum):
 class InstanceSpec(Model):
     """Which instance this is."""
 
-    model_config = ConfigDict(json_schema_extra=rules(immutable("pool", "pool"), immutable("number", "number")))
+    model_config = checked(immutable("pool"), immutable("number"))
 
     pool: PoolName
     """The InstancePool it belongs to."""

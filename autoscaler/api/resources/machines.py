@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from autoscaler.api import keys, names
 from autoscaler.api.resources.base import (
@@ -15,6 +15,7 @@ from autoscaler.api.resources.base import (
     Named,
     Resource,
     Rule,
+    checked,
     condition_column,
     immutable,
     list_map,
@@ -70,14 +71,12 @@ NodeSelector = Annotated[
 class NodePoolEntry(Model):
     """One node, or all nodes with certain labels, and the machine type they serve."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="has(self.name) != has(self.nodeSelector)",
-                message="exactly one of name and nodeSelector must be given",
-                field=".name",
-            ),
-        )
+    model_config = checked(
+        Rule(
+            expression="has(self.name) != has(self.nodeSelector)",
+            message="exactly one of name and nodeSelector must be given",
+            field=".name",
+        ),
     )
 
     name: DnsName | None = None
@@ -115,13 +114,11 @@ NodePoolEntries = Annotated[
 class Gpu(Model):
     """GPUs of one machine."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="[has(self.family), has(self.product), has(self.machine)].exists_one(given, given)",
-                message="exactly one of family, product and machine must be given",
-            ),
-        )
+    model_config = checked(
+        Rule(
+            expression="[has(self.family), has(self.product), has(self.machine)].exists_one(given, given)",
+            message="exactly one of family, product and machine must be given",
+        ),
     )
 
     type: GpuType
@@ -148,14 +145,12 @@ class Dependence(Model):
 class MachineTypeSpec(Model):
     """The resources of one machine."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="has(self.dependence) || (has(self.cpu) && has(self.memory))",
-                message="cpu and memory must both be given, unless dependence says what to derive them from",
-                field=".cpu",
-            ),
-        )
+    model_config = checked(
+        Rule(
+            expression="has(self.dependence) || (has(self.cpu) && has(self.memory))",
+            message="cpu and memory must both be given, unless dependence says what to derive them from",
+            field=".cpu",
+        ),
     )
 
     cpu: PositiveQuantity | None = None
@@ -184,20 +179,18 @@ class MachineType(Model):
 class MachineSpec(Model):
     """The nodes of a machine group and the machines on them."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="self.nodePool.all(n, n.machineType.all(t, self.machineTypes.exists(m, m.name == t.name)))",
-                message="every machineType of a node must be one of machineTypes",
-                field=".nodePool",
-            ),
-            Rule(
-                expression="self.machineTypes.all(m, !has(m.spec.dependence)"
-                " || self.machineTypes.exists(p, p.name == m.spec.dependence.parent && !has(p.spec.dependence)))",
-                message="dependence.parent must be one of machineTypes, and must not depend on another type itself",
-                field=".machineTypes",
-            ),
-        )
+    model_config = checked(
+        Rule(
+            expression="self.nodePool.all(n, n.machineType.all(t, self.machineTypes.exists(m, m.name == t.name)))",
+            message="every machineType of a node must be one of machineTypes",
+            field=".nodePool",
+        ),
+        Rule(
+            expression="self.machineTypes.all(m, !has(m.spec.dependence)"
+            " || self.machineTypes.exists(p, p.name == m.spec.dependence.parent && !has(p.spec.dependence)))",
+            message="dependence.parent must be one of machineTypes, and must not depend on another type itself",
+            field=".machineTypes",
+        ),
     )
 
     node_pool: NodePoolEntries
@@ -291,7 +284,7 @@ class Machine(Resource):
 class MachineNodePoolSpec(Model):
     """A copy of the Machine's nodes, and all its types. Written by the operator."""
 
-    model_config = ConfigDict(json_schema_extra=rules(immutable("machineGroup", "machineGroup")))
+    model_config = checked(immutable("machineGroup"))
 
     machine_group: DnsLabel
     """The machine group, which is the Machine's name."""

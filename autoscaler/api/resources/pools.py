@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from autoscaler.api import names
 from autoscaler.api.resources.base import (
@@ -16,6 +16,7 @@ from autoscaler.api.resources.base import (
     Model,
     Resource,
     Rule,
+    checked,
     condition_column,
     immutable,
     list_map,
@@ -79,7 +80,7 @@ class PoolLimits(Model):
 class InstancePoolSpec(Model):
     """What instances there may be in this pool."""
 
-    model_config = ConfigDict(json_schema_extra=rules(immutable("providerAccount", "providerAccount")))
+    model_config = checked(immutable("providerAccount"))
 
     provider_account: DnsName
     """The ProviderAccount whose instances these are."""

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from autoscaler.api.resources.base import (
     AGE,
@@ -14,10 +14,10 @@ from autoscaler.api.resources.base import (
     Model,
     Resource,
     Rule,
+    checked,
     condition_column,
     immutable,
     list_map,
-    rules,
 )
 from autoscaler.api.resources.types import (
     Count,
@@ -109,15 +109,13 @@ class FlavorQuotas(Model):
 class ResourceGroup(Model):
     """Resources that are counted together, and the flavors they may come from, in order of preference."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="self.flavors.all(f, size(f.resources) == size(self.coveredResources)"
-                " && f.resources.all(r, r.name in self.coveredResources))",
-                message="each flavor must give quota for exactly the coveredResources",
-                field=".flavors",
-            ),
-        )
+    model_config = checked(
+        Rule(
+            expression="self.flavors.all(f, size(f.resources) == size(self.coveredResources)"
+            " && f.resources.all(r, r.name in self.coveredResources))",
+            message="each flavor must give quota for exactly the coveredResources",
+            field=".flavors",
+        ),
     )
 
     covered_resources: Annotated[
@@ -142,27 +140,25 @@ class Preemption(Model):
 class ClusterQueueSpec(Model):
     """Quota and who may use it."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="has(self.cohort) || !has(self.resourceGroups)"
-                " || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.borrowingLimit))))",
-                message="borrowingLimit must be left out where there is no cohort to borrow from",
-                field=".resourceGroups",
-            ),
-            Rule(
-                expression="!has(self.resourceGroups) || self.resourceGroups.all(g, g.coveredResources.all(r,"
-                " self.resourceGroups.exists_one(h, r in h.coveredResources)))",
-                message="each resource may be covered by one group only",
-                field=".resourceGroups",
-            ),
-            Rule(
-                expression="!has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f,"
-                " self.resourceGroups.exists_one(h, h.flavors.exists(e, e.name == f.name))))",
-                message="each flavor may stand in one group only",
-                field=".resourceGroups",
-            ),
-        )
+    model_config = checked(
+        Rule(
+            expression="has(self.cohort) || !has(self.resourceGroups)"
+            " || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.borrowingLimit))))",
+            message="borrowingLimit must be left out where there is no cohort to borrow from",
+            field=".resourceGroups",
+        ),
+        Rule(
+            expression="!has(self.resourceGroups) || self.resourceGroups.all(g, g.coveredResources.all(r,"
+            " self.resourceGroups.exists_one(h, r in h.coveredResources)))",
+            message="each resource may be covered by one group only",
+            field=".resourceGroups",
+        ),
+        Rule(
+            expression="!has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f,"
+            " self.resourceGroups.exists_one(h, h.flavors.exists(e, e.name == f.name))))",
+            message="each flavor may stand in one group only",
+            field=".resourceGroups",
+        ),
     )
 
     cohort: DnsName | None = None
@@ -236,7 +232,7 @@ class ClusterQueue(Resource):
 class LocalQueueSpec(Model):
     """Where jobs of this queue get their quota."""
 
-    model_config = ConfigDict(json_schema_extra=rules(immutable("clusterQueue", "clusterQueue")))
+    model_config = checked(immutable("clusterQueue"))
 
     cluster_queue: DnsName
     """The ClusterQueue that gives the quota."""

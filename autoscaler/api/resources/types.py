@@ -3,10 +3,10 @@
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from autoscaler.api import quantities
-from autoscaler.api.resources.base import LIST_SET, Model, Rule, rules
+from autoscaler.api.resources.base import LIST_SET, Model, Rule, checked, rules
 
 DNS_LABEL_MAX: Final = 63
 DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -109,24 +109,22 @@ class Taint(Model):
 class Toleration(Model):
     """A pod's readiness to run on a node with a matching taint, as in a pod's spec."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="self.operator != 'Exists' || !has(self.value) || self.value == ''",
-                message="value must be empty where operator is Exists",
-                field=".value",
-            ),
-            Rule(
-                expression="has(self.key) || self.operator == 'Exists'",
-                message="operator must be Exists where key is absent (it then tolerates every taint)",
-                field=".operator",
-            ),
-            Rule(
-                expression="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
-                message="effect must be NoExecute where tolerationSeconds is set",
-                field=".effect",
-            ),
-        )
+    model_config = checked(
+        Rule(
+            expression="self.operator != 'Exists' || !has(self.value) || self.value == ''",
+            message="value must be empty where operator is Exists",
+            field=".value",
+        ),
+        Rule(
+            expression="has(self.key) || self.operator == 'Exists'",
+            message="operator must be Exists where key is absent (it then tolerates every taint)",
+            field=".operator",
+        ),
+        Rule(
+            expression="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
+            message="effect must be NoExecute where tolerationSeconds is set",
+            field=".effect",
+        ),
     )
 
     key: LabelKey | None = None
@@ -154,14 +152,12 @@ class SelectorOperator(StrEnum):
 class SelectorRequirement(Model):
     """One condition on a label."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0"
-                " : !has(self.values) || size(self.values) == 0",
-                message="values must be given with In and NotIn, and left out with Exists and DoesNotExist",
-                field=".values",
-            )
+    model_config = checked(
+        Rule(
+            expression="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0"
+            " : !has(self.values) || size(self.values) == 0",
+            message="values must be given with In and NotIn, and left out with Exists and DoesNotExist",
+            field=".values",
         )
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from autoscaler.api import names
@@ -20,6 +20,7 @@ from autoscaler.api.resources.base import (
     Rule,
     Scale,
     cel_string,
+    checked,
     condition_column,
     name_rule,
     rules,
@@ -115,15 +116,13 @@ class TemplateKind(StrEnum):
 class QueueSource(Model):
     """Where the number of waiting jobs comes from."""
 
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                expression="(self.type == 'prometheus') == has(self.query)",
-                message="query must be given where type is prometheus, and left out otherwise",
-                field=".query",
-            ),
-            *(_for_http(field) for field in ("header", "headerFormat", "field")),
-        )
+    model_config = checked(
+        Rule(
+            expression="(self.type == 'prometheus') == has(self.query)",
+            message="query must be given where type is prometheus, and left out otherwise",
+            field=".query",
+        ),
+        *(_for_http(field) for field in ("header", "headerFormat", "field")),
     )
 
     type: SourceType = SourceType.HTTP
