@@ -79,9 +79,22 @@ def learn(known: Known, snapshot: Snapshot) -> dict[NodeGroupKey, Learned]:
     return learned
 
 
+def offered(learned: Mapping[NodeGroupKey, Mapping[str, int]], key: NodeGroupKey) -> Mapping[str, int]:
+    """Return what nodes of a group offer, or as long as it had none, those of its type in other zones of its pool."""
+    return learned.get(key) or _by_type(learned).get((key.pool, key.instance_type), {})
+
+
 def amounts(known: Known) -> dict[NodeGroupKey, Mapping[str, int]]:
     """Return the amounts alone."""
     return {key: learned.amounts for key, learned in known.items()}
+
+
+@remembered.Remembered
+def _by_type(learned: Mapping[NodeGroupKey, Mapping[str, int]]) -> dict[tuple[str, str], dict[str, int]]:
+    found: dict[tuple[str, str], list[Mapping[str, int]]] = {}
+    for key, each in learned.items():
+        found.setdefault((key.pool, key.instance_type), []).append(each)
+    return {kind: _least(there) for kind, there in found.items()}
 
 
 @remembered.Remembered

@@ -8,7 +8,7 @@ type leaves for pods, less what DaemonSets will take of it; where an instance is
 from collections.abc import Iterable, Mapping
 
 from autoscaler.api import keys
-from autoscaler.capacity import ephemeral, machine_nodes
+from autoscaler.capacity import ephemeral, learning, machine_nodes
 from autoscaler.capacity.model import PODS, Template
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
@@ -22,7 +22,7 @@ def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:
     if kind is None:
         return None
     own = _labels(group, kind)
-    allocatable = {**catalogue.expected(kind, group.node), **snapshot.learned.get(group.key, {})}
+    allocatable = {**catalogue.expected(kind, group.node), **learning.offered(snapshot.learned, group.key)}
     coming = machine_nodes.predicted(snapshot.machines, own, allocatable)
     labels = {**own, **coming.labels}
     first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.node.taints)
