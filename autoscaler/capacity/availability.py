@@ -4,12 +4,13 @@ A shortage is an outcome with a lifetime: an offering that failed is not asked f
 each failure in a row and begins anew once an instance came.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from autoscaler import backoff
 from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import unfinished
 from autoscaler.capacity.plan import Resize
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
@@ -40,7 +41,7 @@ class Lack:
 
 def note(before: Unavailable | None, activity: cloud.Activity, now: float) -> Unavailable:
     """Return for how long an offering is left alone after one more failed launch."""
-    failures = before.failures + 1 if before is not None else 1
+    failures = before.failures + bool(before.reason) if before is not None else 1  # it may be the one that was recalled
     reason = activity.failure or cloud.LaunchFailure.OTHER
     return Unavailable(
         until=now + _pause(reason, failures),
@@ -49,6 +50,20 @@ def note(before: Unavailable | None, activity: cloud.Activity, now: float) -> Un
         failures=failures,
         since=now,
     )
+
+
+def recall(pools: Iterable[InstancePool], now: float) -> dict[NodeGroupKey, Unavailable]:
+    """Return which offerings whoever led before left alone, as pools say."""
+    found = {}
+    for pool in pools:
+        for each in pool.status.node_groups:
+            if each.unavailable_until is not None and each.zone is not None and each.instance_type is not None:
+                key = NodeGroupKey(pool=pool.metadata.name, zone=each.zone, instance_type=each.instance_type)
+                until, failures = each.unavailable_until.timestamp(), each.failures or 1
+                found[key] = Unavailable(
+                    until=until, reason="", message=each.reason or "", failures=failures, since=now
+                )
+    return found
 
 
 def note_useless(before: Unavailable | None, reason: str, message: str, now: float) -> Unavailable:

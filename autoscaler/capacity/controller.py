@@ -142,6 +142,7 @@ class Controller:
         outcomes = self._calls.outcomes()
         snapshot = self._shortages.observe(self._snapshot(), outcomes)
         # 2. Decide.
+        self._shortages.recall((each.resource for each in self._pools), self._context.clock.now())
         plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy, self._last.memory)
         self._learn(snapshot, plan)
         # 3. Act: on records first; clouds are asked beside the cycle.

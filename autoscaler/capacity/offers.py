@@ -97,6 +97,8 @@ def _outage(snapshot: Snapshot, pool: InstancePoolSpec) -> Rejection | None:
 def _shortage(snapshot: Snapshot, group: cloud.NodeGroup) -> Rejection | None:
     unavailable = snapshot.unavailable.get(group.key)
     if unavailable is not None and unavailable.until > snapshot.now:
+        if not unavailable.reason:
+            return Rejection(reason=Reason.STATED, message=unavailable.message)
         left = int(unavailable.until - snapshot.now)
         return Rejection(reason=Reason.UNAVAILABLE, what=unavailable.reason, message=unavailable.message, wanted=left)
     return Rejection(reason=Reason.SUSPENDED) if "Launch" in group.suspended else None

@@ -183,7 +183,7 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
         **_learned(snapshot, group),
     }
     if unavailable is not None and unavailable.until > snapshot.now:
-        stated["unavailableUntil"] = clock.to_rfc3339(unavailable.until)
+        stated |= {"unavailableUntil": clock.to_rfc3339(unavailable.until), "failures": unavailable.failures}
     if refused is not None:
         stated["reason"] = telling.lasting(refused)[: conditions.MESSAGE_MAX]
     return stated

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import structlog
 
 from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import availability, cloud_calls, clouds, unfinished
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.plan import Disruption, Launch
@@ -30,8 +31,14 @@ class Shortages:
         """Groups that failed, and still ask for what they did not get."""
         self._lacks: dict[cloud.GroupName, availability.Lack] = {}
         self._known: dict[NodeGroupKey, Unavailable] = {}
+        self._is_new = True
         self._late: frozenset[cloud.InstanceId] = frozenset()
         """Instances whose nodes were not finished in time, of which note was taken."""
+
+    def recall(self, pools: Iterable[InstancePool], now: float) -> None:
+        """Know from the first look what whoever led before has noted."""
+        if self._is_new:
+            self._known, self._is_new = availability.recall(pools, now), False
 
     def observe(self, snapshot: Snapshot, outcomes: Iterable[cloud_calls.Outcome]) -> Snapshot:
         """Add to a snapshot what failed and came since the last one."""

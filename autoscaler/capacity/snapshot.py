@@ -33,6 +33,7 @@ class Unavailable:
 
     until: float
     reason: str
+    """Empty: another leader noted it, and the message says it all."""
     message: str = ""
     failures: int = 1
     """How often in a row."""

@@ -145,6 +145,8 @@ class NodeGroup(Model):
     unavailable_until: datetime | None = None
     """The provider had no capacity: not asked again before this time."""
     reason: Annotated[str, Field(max_length=1024)] | None = None
+    failures: Count | None = None
+    """Launches in a row that brought no finished node."""
     """Why it is not used now."""
 
 
