@@ -42,6 +42,7 @@ from autoscaler.capacity import (
     shortages,
     supply,
     telling,
+    unhelpful,
     volumes,
 )
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
@@ -109,6 +110,7 @@ class Controller:
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
         self._experience: dict[experience.Waiting, experience.Experience] = {}
         self._learned: learning.Known = {}
+        self._unhelpful: unhelpful.Known = {}
         self._shortages = shortages.Shortages(self._clouds)
         self._hopes: dict[cloud.GroupName, list[Hope]] = {}
         """Whom a launch is for that is under way."""
@@ -140,9 +142,9 @@ class Controller:
         is_settled = await self._claims.settle()
         # 1. Observe: one snapshot, with what became of the calls that were in flight.
         outcomes = self._calls.outcomes()
+        self._shortages.recall((each.resource for each in self._pools), self._context.clock.now())
         snapshot = self._shortages.observe(self._snapshot(), outcomes)
         # 2. Decide.
-        self._shortages.recall((each.resource for each in self._pools), self._context.clock.now())
         plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy, self._last.memory)
         self._learn(snapshot, plan)
         # 3. Act: on records first; clouds are asked beside the cycle.
@@ -166,6 +168,7 @@ class Controller:
         yield self._shortages.next_at()
         yield availability.next_end(snapshot.unavailable, now)
         yield experience.next_lesson(self._experience, now)
+        yield unhelpful.next_end(self._unhelpful) if self._unhelpful == snapshot.unhelpful else now
         yield accounting.month_end(now)  # what a month may take begins anew
         if any(group.members for group in snapshot.groups):
             yield now + BOOKS_SECONDS
@@ -177,7 +180,9 @@ class Controller:
         pools = {each.meta.key.name: each.resource.spec for each in self._pools}
         now = self._context.clock.now()
         groups = self._clouds.groups({name: spec.provider_account for name, spec in pools.items()})
-        self._learned = learning.recall(self._learned, (each.resource for each in self._pools), groups)
+        written = [each.resource for each in self._pools]
+        self._learned = learning.recall(self._learned, written, groups)
+        self._unhelpful = unhelpful.recall(self._unhelpful, written, groups, now)
         return Snapshot(
             now=now,
             settled_at=self._continuity.settled_at(),
@@ -196,6 +201,7 @@ class Controller:
             ceilings=self._ceilings,
             launched=self._calls.launched(),
             experience=self._experience,
+            unhelpful=self._unhelpful,
             learned=learning.amounts(self._learned),
             instances=self._books.instances(),
             records=self._books.indexed(),
@@ -226,6 +232,7 @@ class Controller:
             records=self._books.indexed(),
             used=self._books.used(snapshot.now, snapshot.pools, self._prices),
             durations={**snapshot.durations, **self._books.durations},
+            unhelpful=self._unhelpful,
         )
 
     def _count_waiting(self) -> Counter[str]:
@@ -244,8 +251,17 @@ class Controller:
                 for group in snapshot.groups
                 for node in supply.nodes_of(snapshot, group).values()
             }
-            taking = experience.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else None
-            self._experience = experience.learn(self._experience, plan.landed, groups, now=snapshot.now, taking=taking)
+            taking = experience.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else {}
+            self._experience = experience.learn(
+                self._experience,
+                plan.landed,
+                groups,
+                now=snapshot.now,
+                settled_at=snapshot.settled_at,
+                taking=taking,
+                working=snapshot.indexed.working,
+            )
+            self._unhelpful = unhelpful.learn(self._unhelpful, self._experience, taking, snapshot)
         self._learned = learning.learn(self._learned, snapshot)
 
     def _launch(self, plan: Plan) -> None:

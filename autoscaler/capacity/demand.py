@@ -6,7 +6,7 @@ from typing import Final
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.capacity import placement, volumes, work
+from autoscaler.capacity import placement, unhelpful, volumes, work
 from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.model import Demand
 from autoscaler.capacity.pod_index import IndexedPods
@@ -99,7 +99,7 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
             scope=scope,
             pools=tiers[scope],
             zones=volumes.zones_of_pod(like.shape.claims, like.namespace, snapshot.claim_zones),
-            missed=lessons.missed(),
+            missed=unhelpful.refused(snapshot, like),
             avoid=lessons.avoid,
         )
     return made

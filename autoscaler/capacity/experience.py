@@ -1,22 +1,19 @@
 """What was learned from plans that did not come true. Pure.
 
 Where a pod should have found room and the scheduler did not put it there, something is true that plans do not know.
-That node is then left out for such pods, and after two of them in a group the group is too: or one instance after the
-other would be started for a pod that none of them takes. While nodes of a group do take such pods, the scheduler is
-only slow: nobody is given up then.
+That node is then left out for such pods; if it was empty, `unhelpful` has no other started for them. While nodes of a
+group do take such pods, the scheduler is only slow: nobody is given up then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity.model import Reason, Rejection
 from autoscaler.kube import objects, shapes
 
 PATIENCE_SECONDS: Final = 30.0
 """So long may the scheduler take to find room that is there."""
-MISSES_MAX: Final = 2
 
 
 class Waiting(NamedTuple):
@@ -36,16 +33,8 @@ class Experience:
     """Nodes on which a plan sees room for them, and since when."""
     avoid: frozenset[str] = frozenset()
     """Nodes that did not take them although they should have."""
-    misses: Mapping[NodeGroupKey, int] = field(default_factory=dict)
-    """How many such nodes each group had."""
-
-    def missed(self) -> dict[NodeGroupKey, Rejection]:
-        """Return the groups that take them no more, and why."""
-        return {
-            key: Rejection(reason=Reason.MISSED, wanted=count)
-            for key, count in self.misses.items()
-            if count >= MISSES_MAX
-        }
+    refused_by: NodeGroupKey | None = None
+    """The group of such a node that was empty; None: there was none in the last plan."""
 
 
 Landed = Mapping[Waiting, frozenset[str]]
@@ -63,20 +52,32 @@ def taking(pods: Iterable[objects.Pod], groups: Mapping[str, NodeGroupKey], now:
     return {shape: frozenset(keys) for shape, keys in found.items()}
 
 
-def learn(
+def learn(  # noqa: PLR0913  # all that a lesson depends on
     before: Mapping[Waiting, Experience],
     landed: Landed,
     groups: Mapping[str, NodeGroupKey],
     *,
     now: float,
+    settled_at: float = 0.0,
     taking: Taking | None = None,
+    working: Collection[str] = (),
 ) -> dict[Waiting, Experience]:
-    """Return what is known after one more plan; pods that wait no more are forgotten."""
+    """Return what is known after one more plan; pods that wait no more are forgotten.
+
+    Nobody's time begins before `settled_at`; nodes on which something works refuse nobody for good.
+    """
     learned = {}
     for like, rooms in landed.items():
-        busy = (taking or {}).get(like.shape, frozenset())
-        patient = frozenset(room for room in rooms if groups.get(room) in busy)
-        learned[like] = _learn(before.get(like, Experience()), rooms, groups, now=now, patient=patient)
+        busy, known = (taking or {}).get(like.shape, frozenset()), before.get(like, Experience())
+        since = {room: now if groups.get(room) in busy else known.landed.get(room, now) for room in rooms}
+        waited = {room: max(settled_at, at) for room, at in since.items()}
+        late = {room for room, at in waited.items() if now - at >= PATIENCE_SECONDS}
+        empty = sorted(room for room in late if room in groups and room not in working)
+        learned[like] = Experience(
+            landed={room: at for room, at in waited.items() if room not in late},
+            avoid=known.avoid | late,
+            refused_by=groups[empty[0]] if empty else None,
+        )
     return learned
 
 
@@ -84,20 +85,3 @@ def next_lesson(known: Mapping[Waiting, Experience], now: float) -> float | None
     """Return when the next node will have had its time."""
     dues = [since + PATIENCE_SECONDS for each in known.values() for since in each.landed.values()]
     return min((due for due in dues if due > now), default=None)
-
-
-def _learn(
-    before: Experience,
-    rooms: Iterable[str],
-    groups: Mapping[str, NodeGroupKey],
-    *,
-    now: float,
-    patient: frozenset[str],
-) -> Experience:
-    landed = {room: now if room in patient else before.landed.get(room, now) for room in rooms}
-    late = {room for room, since in landed.items() if now - since >= PATIENCE_SECONDS}
-    misses = dict(before.misses)
-    for room in late & groups.keys():
-        misses[groups[room]] = misses.get(groups[room], 0) + 1
-    kept = {room: since for room, since in landed.items() if room not in late}
-    return Experience(landed=kept, avoid=before.avoid | late, misses=misses)

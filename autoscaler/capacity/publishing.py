@@ -12,7 +12,17 @@ from autoscaler.api.resources.base import Condition
 from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.resources.types import QUANTITIES_MAX
-from autoscaler.capacity import availability, budgets, learning, leaving, offers, renewing, telling, templates
+from autoscaler.capacity import (
+    availability,
+    budgets,
+    learning,
+    leaving,
+    offers,
+    renewing,
+    telling,
+    templates,
+    unhelpful,
+)
 from autoscaler.capacity.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.model import Limit
 from autoscaler.capacity.snapshot import Snapshot
@@ -49,6 +59,7 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     said += [leaving.condition(pool, snapshot)] if name in snapshot.leaving else []
     wanted: dict[str, Any] = {
         "activeInstances": offers.active(snapshot, name),
+        "unhelpfulLaunches": unhelpful.written(snapshot, name),
         "conditions": said,
         **_used(pool, month),
     }

@@ -41,6 +41,18 @@ class Unavailable:
     """When it was last seen not to be there."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unhelpful:
+    """A launch that did not help: an empty node did not take a pod although it had room."""
+
+    pool: str
+    group: cloud.GroupName
+    template_hash: str | None
+    at: float
+    is_over: bool = False
+    """A node has taken such a pod since."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Snapshot:
     """What is known of the cluster and the cloud. Compared by identity, so that what was reckoned of it is kept."""
@@ -70,6 +82,8 @@ class Snapshot:
     unavailable: Mapping[NodeGroupKey, Unavailable] = field(default_factory=dict)
     experience: Mapping[Waiting, Experience] = field(default_factory=dict)
     """What was learned from plans that did not come true."""
+    unhelpful: Mapping[str, Unhelpful] = field(default_factory=dict)
+    """Kinds of pods for which no instance is started, by a hash of what they ask for."""
     learned: Mapping[NodeGroupKey, Mapping[str, int]] = field(default_factory=dict)
     """What nodes of a group really offered; groups that had none are not in it."""
     instances: tuple[Instance, ...] = ()

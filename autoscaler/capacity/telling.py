@@ -32,7 +32,7 @@ _REASONS: Final[Mapping[Reason, str]] = {
     Reason.SUSPENDED: "somebody has suspended launches of the group",
     Reason.NO_PRICE: "targetMaxCostPerMonth is {wanted} and {what} has no price: add it to the stack's prices",
     Reason.STATED: "{message}",
-    Reason.MISSED: "{wanted} of its nodes did not take such a pod although they had room",
+    Reason.MISSED: "an empty node of {what} did not take such a pod although it had room",
     Reason.LOW_PRIORITY: "no instance is started for priority {wanted}, below {available}",
     Reason.SELECTOR: "its nodes do not have the label {what}",
     Reason.AFFINITY: "its nodes do not match the pod's node affinity",

@@ -79,3 +79,67 @@ async def test_an_instance_that_was_not_taken_away_after_all_is_used_again() -> 
         await asyncio.sleep(60)
         assert world.bound() == {"one": node["metadata"]["name"]}
         assert not world.nodes()[0]["spec"].get("taints")
+
+
+@pytest.mark.accept("G26", part="unknown reasons, simulated")
+@simulated
+async def test_a_pod_that_no_node_takes_starts_one_instance_over_all_groups_and_leaders() -> None:
+    world = World(schedules=False)
+    world.add_pool(limits__maxIdleSeconds=300)
+    for leader in ("a", "b", "a"):
+        async with runtime(world, leader):
+            await asyncio.sleep(5)
+            if not world.all(kinds.PODS):
+                world.add_pod("unwanted")
+            await asyncio.sleep(1100)
+    assert len(world.cloud.instances) == 1
+    async with runtime(world, "c"):
+        await asyncio.sleep(600)
+        assert len(world.cloud.instances) == 2, "an hour has passed"
+
+
+@simulated
+async def test_pods_are_helped_again_once_a_node_has_taken_one_of_their_kind() -> None:
+    world = World(schedules=False)
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=3600)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(2):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(100)  # the scheduler is away
+        nodes = [node["metadata"]["name"] for node in world.nodes()]
+        assert len(nodes) == 2
+        for number, node in enumerate(nodes):
+            world.bind(f"p-{number}", node)
+        world.add_pod("p-2", cpu="3")
+        await asyncio.sleep(60)
+        assert len(world.cloud.instances) == 3
+
+
+@pytest.mark.accept("G21")
+@simulated
+async def test_a_type_that_offers_less_than_it_should_is_tried_once_and_not_once_in_every_zone() -> None:
+    world = World()
+    world.allocatable = {"cpu": "2"}
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("large", cpu="3")
+        await asyncio.sleep(3600)
+        assert len(world.cloud.instances) == 1
+
+
+@simulated
+async def test_an_offering_that_is_left_alone_is_not_asked_for_by_the_next_leader() -> None:
+    world = World()
+    world.add_pool(zones=("a", "b"), registrationTimeoutSeconds=60)
+    world.silent = {"a", "b"}
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(180)  # both zones were tried
+        started = len(world.cloud.instances)
+        assert started == 2
+    async with runtime(world, "b"):
+        await asyncio.sleep(60)
+        assert len(world.cloud.instances) == started

@@ -29,6 +29,7 @@ ZoneName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-
 InstanceTypeName = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$")]
 Month = Annotated[str, Field(max_length=7, pattern=r"^[0-9]{4}-[0-9]{2}$")]
 NODE_GROUPS_MAX = 1000
+UNHELPFUL_MAX = 64
 
 _TAG_WORD = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 PoolTag = Annotated[str, Field(min_length=1, max_length=127, pattern=f"^{_TAG_WORD}(={_TAG_WORD})?$")]
@@ -144,10 +145,23 @@ class NodeGroup(Model):
     """The taints that its nodes have when they register."""
     unavailable_until: datetime | None = None
     """The provider had no capacity: not asked again before this time."""
-    reason: Annotated[str, Field(max_length=1024)] | None = None
     failures: Count | None = None
     """Launches in a row that brought no finished node."""
+    reason: Annotated[str, Field(max_length=1024)] | None = None
     """Why it is not used now."""
+
+
+class UnhelpfulLaunch(Model):
+    """A kind of pods for which no instance is started: an empty node did not take one although it had room."""
+
+    shape: Annotated[str, Field(min_length=1, max_length=64)]
+    """Hash of what such pods ask for."""
+    node_group: Annotated[str, Field(min_length=1, max_length=255)]
+    """The Auto Scaling group whose node it was."""
+    template_hash: Annotated[str, Field(max_length=64)] | None = None
+    """Hash of what that node was made from; another one is tried."""
+    at: datetime
+    """When it did not take the pod; forgotten after an hour."""
 
 
 class InstancePoolStatus(Model):
@@ -157,6 +171,10 @@ class InstancePoolStatus(Model):
         tuple[NodeGroup, ...], Field(max_length=NODE_GROUPS_MAX, json_schema_extra=list_map("name"))
     ] = ()
     """The pool's Auto Scaling groups."""
+    unhelpful_launches: Annotated[
+        tuple[UnhelpfulLaunch, ...], Field(max_length=UNHELPFUL_MAX, json_schema_extra=list_map("shape"))
+    ] = ()
+    """Kinds of pods for which no instance is started, because one did not help."""
     active_instances: Count | None = None
     """Instances asked for, starting or running."""
     month: Month | None = None

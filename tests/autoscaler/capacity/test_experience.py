@@ -1,6 +1,7 @@
 """Nodes that do not take what they should are left out; a scheduler that is only slow teaches nothing."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from autoscaler import clock
 from autoscaler.api.node_groups import NodeGroupKey
@@ -18,20 +19,27 @@ def waiting(pod: objects.Pod) -> Waiting:
     return Waiting(pod.shape, pod.meta.key.namespace)
 
 
-def lessons(pod: objects.Pod, *rooms: str, taking: experience.Taking | None = None) -> Experience:
+def lessons(pod: objects.Pod, *rooms: str, **more: Any) -> Experience:
     """Return what is learned from two plans, with as much time between them as the scheduler may take."""
     known: Mapping[Waiting, Experience] = {}
     for now in (START, START + PATIENCE_SECONDS):
         landed = {waiting(pod): frozenset(rooms)}
-        known = experience.learn(known, landed, GROUPS, now=now, taking=taking)
+        known = experience.learn(known, landed, GROUPS, now=now, **more)
     return known[waiting(pod)]
 
 
-def test_a_node_that_did_not_take_a_pod_in_time_is_left_out_and_two_of_them_end_their_group() -> None:
+def test_a_node_that_did_not_take_a_pod_in_time_is_left_out_and_one_that_was_empty_is_told_of() -> None:
     pod = seen.pod("waits")
     assert lessons(pod, "a-1").avoid == {"a-1"}
-    assert lessons(pod, "a-1").missed() == {}
-    assert lessons(pod, "a-1", "a-2", "b-1").missed().keys() == {A}
+    assert lessons(pod, "a-1", "b-1").refused_by == A
+    assert lessons(pod, "a-1", "b-1", working={"a-1"}).refused_by == B
+    assert lessons(pod, "a-1", "static", working={"a-1"}).refused_by is None
+
+
+def test_nobody_has_waited_before_the_cluster_was_seen_again() -> None:
+    pod = seen.pod("waits")
+    assert lessons(pod, "a-1", settled_at=START + 1).avoid == set()
+    assert lessons(pod, "a-1", settled_at=START).avoid == {"a-1"}
 
 
 def test_nobody_is_given_up_while_nodes_of_the_group_take_such_pods() -> None:
