@@ -51,9 +51,14 @@ class Claims:
     # What plans read
 
     def spent(self) -> frozenset[cloud.InstanceId]:
-        """Return the instances that have had their pod, or may have had it."""
-        spent = [each.node for each in self._stands() if each.standing is Standing.SPENT]
-        return frozenset(lives.instance_id(node.provider_id) for node in spent)
+        """Return the instances that have had their pod, or may have had it; not those that somebody is asked about."""
+        spent = [each for each in self._stands() if each.standing is Standing.SPENT]
+        known = [each.node for each in spent if each.pod is not None or each.holder not in self._unbound]
+        return frozenset(lives.instance_id(node.provider_id) for node in known)
+
+    def freed(self) -> list[objects.Node]:
+        """Return the nodes whose pods will not come, as they are once they are free again."""
+        return [ephemeral.freed(each.node) for each in self._stands() if each.standing is Standing.VACANT]
 
     def pods(self, index: pod_index.PodIndex) -> tuple[pod_index.Pods, pod_index.IndexedPods]:
         """Return all pods; one that has an instance and cannot go there yet counts as nominated to it.
@@ -72,7 +77,7 @@ class Claims:
     async def settle(self) -> bool:
         """Free what can be free again, and finish what was begun; False: not all was done, and it must be tried again.
 
-        Must come before the plan, which would start instances for pods that have one.
+        Plans count on it: what will be free is room, and a pod that has an instance needs no other.
         """
         is_known = await self._find_out()
         held = [each for each in self._stands() if each.standing is Standing.HELD and each.pod is not None]
@@ -165,8 +170,8 @@ class Claims:
         asked = {uid: self._unbound[uid] for uid in gone if uid in self._unbound}
         answers = await asyncio.gather(*(self._had_node(pod) for pod in asked.values()))
         for uid, had_node in zip(asked, answers, strict=True):
-            if had_node is not None:
-                del self._unbound[uid]
+            if had_node is not None:  # the next plan is to know
+                self._context.wake(kinds.PODS.kind, self._unbound.pop(uid).meta.key)
         if False in answers:
             self._never_bound |= {uid for uid, had_node in zip(asked, answers, strict=True) if had_node is False}
         return None not in answers

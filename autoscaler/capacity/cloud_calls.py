@@ -186,10 +186,10 @@ class Calls:
         self._context.wake(clouds.KIND, objects.Key("", name))
 
     def _note(self, outcome: Outcome) -> None:
-        """Keep an outcome for the next cycle; what was done is seen at once, what was not is planned again soon."""
+        """Keep an outcome for the next cycle; a new size is seen at once, what was not done is planned again soon."""
         self._outcomes.append(outcome)
         self._clouds.hurry()
-        if outcome.is_done:
+        if outcome.is_done and not isinstance(outcome.command, Disruption):
             self._wake(outcome.command.group)
 
     # Sizes
@@ -197,7 +197,8 @@ class Calls:
     async def _launch(self, account: str, launches: list[Launch]) -> None:
         """Read an account's groups again, then raise them: somebody else may have changed them."""
         found = await self._read_again(account, [launch.group for launch in launches])
-        await asyncio.gather(*(self._raise(each, found.get(each.group)) for each in launches))
+        if found is not None:
+            await asyncio.gather(*(self._raise(each, found.get(each.group)) for each in launches))
 
     async def _raise(self, launch: Launch, group: cloud.NodeGroup | None) -> None:
         if group is None or offers.size(group) != launch.before or launch.after > group.maximum:
@@ -212,7 +213,8 @@ class Calls:
 
     async def _resize(self, account: str, resize: Resize) -> None:
         """Read a group again, then set it to what it has, so that no instance ends by what was true a moment ago."""
-        group = (await self._read_again(account, [resize.group])).get(resize.group)
+        found = await self._read_again(account, [resize.group])
+        group = found.get(resize.group) if found is not None else None
         if group is None:
             return
         has = availability.has(group)
@@ -223,18 +225,18 @@ class Calls:
 
     async def _read_again(
         self, account: str, names: list[cloud.GroupName]
-    ) -> Mapping[cloud.GroupName, cloud.NodeGroup]:
-        """Return groups as they are now; none, if nobody can tell."""
+    ) -> Mapping[cloud.GroupName, cloud.NodeGroup] | None:
+        """Return groups as they are now; None: nobody can tell."""
         seen = self._clouds.seen.get(account)
         try:
-            return (await seen.view.reread(names)).groups if seen is not None else {}
+            return (await seen.view.reread(names)).groups if seen is not None else None
         except cloud.CloudError as error:
             why = {"reason": error.reason, "error": error.message}
             log.warning("groups_not_read_again", account=account, groups=names, **why)
             self._clouds.hurry()
             for name in names:
                 self._resting.note(name, is_done=False)
-            return {}
+            return None
 
     async def _set_desired(self, command: Launch | Resize, group: cloud.NodeGroup, desired: int) -> Outcome:
         seen = self._clouds.of(group.name)
@@ -254,14 +256,18 @@ class Calls:
 
     async def _end_all(self, disruptions: Iterable[Disruption], may_end: MayEnd) -> None:
         """End instances until one end is not answered well, or somebody waits for the group."""
+        done = set()
         for each in disruptions:
             self._expect(each.group, each)
             outcome = await self._end(each) if await may_end(each) else None
             self._expect(each.group, None)
             if outcome is not None:
                 self._note(outcome)
+                done |= {each.group} if outcome.is_done else set()
             if (outcome is not None and outcome.error is not None) or each.group in self._wanted:
-                return
+                break
+        for name in done:
+            self._wake(name)
 
     async def _end(self, each: Disruption) -> Outcome:
         """End an instance, and leave it for a moment if that was not done."""

@@ -6,9 +6,9 @@ the cycle, and what became of it is seen by a later one.
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -46,13 +46,13 @@ from autoscaler.capacity import (
     volumes,
 )
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
-from autoscaler.capacity.plan import Hope, Launch, Plan
+from autoscaler.capacity.plan import Launch, Plan
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
-from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
 from autoscaler.kube import kinds, objects, store
 
 log = structlog.get_logger()
+K = TypeVar("K")
 AGAIN_SECONDS: Final = 5.0
 """After a launch or a record that was not done: when the plan is made again."""
 BOOKS_SECONDS: Final = 60.0
@@ -112,8 +112,6 @@ class Controller:
         self._learned: learning.Known = {}
         self._unhelpful: unhelpful.Known = {}
         self._shortages = shortages.Shortages(self._clouds)
-        self._hopes: dict[cloud.GroupName, list[Hope]] = {}
-        """Whom a launch is for that is under way."""
         self._told: dict[str, str] = {}
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
@@ -139,7 +137,6 @@ class Controller:
     async def _reconcile(self) -> float | None:
         if not self._clouds.is_read() or not self._foreign.is_known or self._farewells.have_left:
             return None  # each of them wakes us
-        is_settled = await self._claims.settle()
         # 1. Observe: one snapshot, with what became of the calls that were in flight.
         outcomes = self._calls.outcomes()
         self._shortages.recall((each.resource for each in self._pools), self._context.clock.now())
@@ -148,8 +145,8 @@ class Controller:
         plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy, self._last.memory)
         self._learn(snapshot, plan)
         # 3. Act: on records first; clouds are asked beside the cycle.
-        is_kept = await self._books.keep(snapshot) and is_settled
-        is_kept = await self._claims.claim(snapshot, plan.landed) and is_kept
+        kept = [await self._books.keep(snapshot), await self._claims.settle()]
+        kept.append(await self._claims.claim(snapshot, plan.landed))
         self._calls.resize(plan.resizes)
         self._launch(plan)
         wakes = [await self._opener.open(plan.openings), await self._departures.carry_out(plan)]
@@ -159,7 +156,7 @@ class Controller:
         _log_changes(self._last, plan)
         self._last = plan
         await self._publisher.publish(self._recorded(snapshot), plan)
-        return clock.earliest((*wakes, *self._wakes(snapshot, plan, is_kept=is_kept)))
+        return clock.earliest((*wakes, *self._wakes(snapshot, plan, is_kept=all(kept))))
 
     def _wakes(self, snapshot: Snapshot, plan: Plan, *, is_kept: bool) -> Iterator[float | None]:
         """Yield when time alone changes something."""
@@ -179,6 +176,7 @@ class Controller:
         pods, indexed = self._claims.pods(self._pod_index)
         pools = {each.meta.key.name: each.resource.spec for each in self._pools}
         now = self._context.clock.now()
+        freed = self._claims.freed()
         groups = self._clouds.groups({name: spec.provider_account for name, spec in pools.items()})
         written = [each.resource for each in self._pools]
         self._learned = learning.recall(self._learned, written, groups)
@@ -188,8 +186,8 @@ class Controller:
             settled_at=self._continuity.settled_at(),
             pods=pods,
             indexed=indexed,
-            nodes=self._node_index.nodes(),
-            by_provider=self._node_index.by_provider(),
+            nodes=_with(self._node_index.nodes(), {node.meta.key: node for node in freed}),
+            by_provider=_with(self._node_index.by_provider(), {node.provider_id: node for node in freed}),
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
             pools=pools,
             scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
@@ -265,10 +263,9 @@ class Controller:
         self._learned = learning.learn(self._learned, snapshot)
 
     def _launch(self, plan: Plan) -> None:
-        """Have groups raised, and remember for whom."""
+        """Have groups raised."""
         for launch in self._calls.launch(plan.launches):
-            self._hopes[launch.group] = [hope for hope in plan.hopes if launch.key in hope.groups]
-            if not self._hopes[launch.group]:
+            if not launch.pods:
                 log.info("renewal_surges", group=launch.group, before=launch.before, after=launch.after)
 
     # Telling
@@ -280,11 +277,10 @@ class Controller:
         self._told = {uid: text for uid, text in self._told.items() if uid in waiting}
         for outcome in outcomes:
             self._departures.tell(outcome)
-            hopes = self._hopes.pop(outcome.command.group, ())
-            if outcome.is_done and isinstance(outcome.command, Launch):
-                for hope in hopes:
-                    log.info("scale_up", groups=[outcome.command.group], pods=_named(hope.pods))
-                    self._tell_pods(hope.pods, telling.TRIGGERED, telling.triggered([outcome.command]))
+            launch = outcome.command
+            if outcome.is_done and isinstance(launch, Launch) and launch.pods:
+                log.info("scale_up", groups=[launch.group], pods=_named(launch.pods))
+                self._tell_pods(launch.pods, telling.TRIGGERED, telling.triggered([launch]))
         for despair in plan.despairs:
             message = telling.not_triggered(despair.rejections)
             untold = self._tell_pods(despair.pods, telling.NOT_TRIGGERED, message)
@@ -306,6 +302,10 @@ class Controller:
 
 def _named(pods: Sequence[objects.Pod]) -> list[objects.Key]:
     return [pod.meta.key for pod in pods[:EVENTS_MAX]]
+
+
+def _with(nodes: Mapping[K, objects.Node], changed: Mapping[K, objects.Node]) -> Mapping[K, objects.Node]:
+    return {**nodes, **changed} if changed else nodes
 
 
 def _log_changes(before: Plan, plan: Plan) -> None:

@@ -100,9 +100,10 @@ def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
     pods |= {made: tuple(gated[like]) for like, made in silent.items()}
     settled = colocation.place(snapshot, situation, pods, policy=policy, together=together)
     rationed = settled.rationed
+    hopes = _hopes(rationed.placed.launches, rationed.pods)
     return Plan(
-        launches=_launches(snapshot, rationed.placed),
-        hopes=_hopes(rationed.placed.launches, rationed.pods),
+        launches=_launches(snapshot, rationed.placed, hopes),
+        hopes=hopes,
         despairs=tuple(_despairs(settled)),
         needed=frozenset(landing.room for landing in rationed.placed.landings),
         landed=_landed(rationed, {made: like for like, made in demands.items()}),
@@ -132,7 +133,7 @@ def _landed(rationed: rationing.Rationed, likes: dict[Demand, Waiting]) -> Lande
     return {like: frozenset(found) for like, found in rooms.items()}
 
 
-def _launches(snapshot: Snapshot, placed: Placement) -> tuple[Launch, ...]:
+def _launches(snapshot: Snapshot, placed: Placement, hopes: tuple[Hope, ...]) -> tuple[Launch, ...]:
     groups = {group.key: group for group in snapshot.groups}
     return tuple(
         Launch(
@@ -141,6 +142,7 @@ def _launches(snapshot: Snapshot, placed: Placement) -> tuple[Launch, ...]:
             before=offers.size(groups[key]),
             after=offers.size(groups[key]) + nodes,
             maximum=groups[key].maximum,
+            pods=tuple(pod for hope in hopes if key in hope.groups for pod in hope.pods),
         )
         for key, nodes in sorted(placed.new_nodes().items())
     )

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 from autoscaler.api import keys
 from autoscaler.capacity import demand, work
 from autoscaler.capacity.experience import Landed
@@ -58,6 +60,12 @@ class Claim:
 def holder(node: objects.Node) -> str | None:
     """Return whom an instance is kept for; None if it is not for one pod alone."""
     return next((taint.value for taint in node.taints if taint.key == keys.RESERVED_FOR), None)
+
+
+def freed(node: objects.Node) -> objects.Node:
+    """Return a node as it is once it is kept for nobody."""
+    taints = (FREE_TAINT if taint.key == keys.RESERVED_FOR else taint for taint in node.taints)
+    return msgspec.structs.replace(node, taints=tuple(taints))
 
 
 def planned(taints: Iterable[objects.NodeTaint]) -> tuple[objects.NodeTaint, ...]:

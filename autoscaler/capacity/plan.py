@@ -30,6 +30,8 @@ class Launch:
     before: int
     after: int
     maximum: int
+    pods: tuple[objects.Pod, ...] = field(default=(), compare=False)
+    """Those that wait for it; none where it stands in for an outdated instance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +146,12 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
         late = each.after > each.before
         yield _resized(each, "an instance came that nobody asked for any more" if late else "a launch failed")
     for launch in plan.launches:
-        pods = sum(len(hope.pods) for hope in plan.hopes if launch.key in hope.groups)
-        why = f"for {pods} pods that wait for a node" if pods else "it stands in for a node of another launch template"
-        yield _resized(launch, why)
+        yield _resized(
+            launch,
+            f"for {len(launch.pods)} pods that wait for a node"
+            if launch.pods
+            else "it stands in for a node of another launch template",
+        )
     for opening in plan.openings:
         pod = _place(opening.pod.meta.key)
         yield plans.Command(verb="open", what=f"pod {pod}", why=f"there will be room in zone {opening.zone}")

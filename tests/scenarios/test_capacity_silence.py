@@ -24,6 +24,18 @@ POOLS = kinds.custom(resources.InstancePool)
 ACCOUNTS = kinds.custom(resources.ProviderAccount)
 
 
+def ended(world: World) -> int:
+    """Count the instances that were ended."""
+    return sum(not one.counts for one in world.cloud.instances.values())
+
+
+def ready(world: World, kind: kinds.ResourceType) -> tuple[str, str]:
+    """Return what the one object of a kind says of itself."""
+    (found,) = world.all(kind)
+    condition = next(each for each in found["status"]["conditions"] if each["type"] == "Ready")
+    return condition["status"], condition["message"]
+
+
 async def bound_within(world: World, pods: set[str], seconds: float) -> float:
     """Return after how many seconds all these pods had nodes; it is an error if they have none in time."""
     for tenths in range(int(seconds * 10)):
@@ -38,10 +50,11 @@ async def bound_within(world: World, pods: set[str], seconds: float) -> float:
 
 
 class Hanging:
-    """A client some of whose calls get no answer for a while; counts how many are in flight for each group."""
+    """A client some of whose calls get no answer for a while, or a late one; counts those in flight for each group."""
 
-    def __init__(self, client: SimulatedClient, call: str, *, seconds: float) -> None:
-        self.is_on = False
+    def __init__(self, client: SimulatedClient, call: str, *, seconds: float, is_answered: bool = False) -> None:
+        self.is_on = is_answered
+        self.is_answered = is_answered
         self.seconds = seconds
         self.in_flight: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
@@ -61,6 +74,8 @@ class Hanging:
         finally:
             for name in names:
                 self.in_flight[name] -= 1
+        if self.is_answered:
+            return await self._plain(*arguments, **options)
         raise cloud.CloudError(cloud.Reason.UNREACHABLE, "no answer", may_have_landed=True)
 
 
@@ -144,6 +159,84 @@ async def test_while_one_account_hangs_another_is_asked_at_once_and_free_nodes_a
         await asyncio.sleep(9)
         (account,) = [each for each in world.all(ACCOUNTS) if each["metadata"]["name"] == "far"]
         assert account["status"]["conditions"][0]["status"] == "False", "no answer for 10 s, and nobody was told"
+
+
+@simulated
+async def test_a_launch_that_is_under_way_counts_and_nobody_else_is_asked_for_it() -> None:
+    world = World()
+    world.add_pool(zones=("a", "b"))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        slow = Hanging(world.clients["aws"], "set_desired", seconds=8.0, is_answered=True)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(1)
+        world.add_pod("two", cpu="3")  # a larger plan, which may choose another group
+        await asyncio.sleep(4)
+        assert (slow.in_flight[A], slow.in_flight[B]) in {(1, 0), (1, 1)}
+        assert world.desired() == {}
+        await bound_within(world, {"one", "two"}, 90)
+        assert (len(world.cloud.instances), max(slow.most.values())) == (2, 1)
+        (told,) = [event for event in world.events("TriggeredScaleUp") if event["involvedObject"]["name"] == "one"]
+        assert "0->1" in told["message"]
+
+
+@simulated
+async def test_a_launch_need_not_wait_until_all_used_instances_of_its_group_have_ended() -> None:
+    world = World()
+    free = {"key": keys.RESERVED_FOR, "value": keys.RESERVED_FOR_NONE, "effect": "NoSchedule"}
+    world.add_pool(zones=("a",), ephemeral=True, taints=(free,))
+    world.run_seconds = 60.0
+    async with runtime(world):
+        await asyncio.sleep(5)
+        slow = Hanging(world.clients["aws"], "terminate", seconds=4.0, is_answered=True)
+        for number in range(5):
+            world.add_pod(f"p-{number}", cpu="3")
+        for _ in range(2000):
+            await asyncio.sleep(0.1)
+            if slow.in_flight[A]:
+                break
+        world.add_pod("next", cpu="3")
+        await asyncio.sleep(8)
+        assert len(world.cloud.instances) == 6, "it waits for all ends, one after the other"
+        await asyncio.sleep(120)
+        assert ended(world) == 6
+
+
+@simulated
+async def test_who_is_paused_while_a_group_is_read_again_sends_nothing() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        Hanging(world.clients["aws"], "groups", seconds=4.0, is_answered=True)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(2)
+        world.patch(kinds.NAMESPACES, running.NAMESPACE, {"metadata": {"annotations": {keys.PAUSED: "true"}}})
+        await asyncio.sleep(10)
+        assert world.desired() == {}
+        world.patch(kinds.NAMESPACES, running.NAMESPACE, {"metadata": {"annotations": {keys.PAUSED: None}}})
+        await asyncio.sleep(10)
+        assert world.desired() == {A: 1}
+
+
+@simulated
+async def test_an_account_whose_reading_hangs_says_so_and_no_longer_once_it_answers() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        client, plain = world.clients["aws"], world.clients["aws"].groups
+
+        async def late(*arguments: Any) -> Any:
+            await asyncio.sleep(30)
+            return await plain(*arguments)
+
+        client.groups = late  # type: ignore[assignment, method-assign]  # as a network does that hangs
+        await asyncio.sleep(60 + 12)
+        assert ready(world, ACCOUNTS) == ("False", "no answer to a reading of its node groups yet")
+        client.groups = plain  # type: ignore[method-assign]
+        await asyncio.sleep(25)
+        assert ready(world, ACCOUNTS)[0] == "True"
 
 
 # What was asked for and never comes (Capacity 2)
