@@ -272,7 +272,7 @@ class Controller:
 
     def _tell(self, plan: Plan, outcomes: Iterable[cloud_calls.Outcome]) -> None:
         """Tell pods for which instances were asked for, or why none is; and pools of instances of no use."""
-        waiting = {pod.meta.uid for hope in plan.hopes for pod in hope.pods}
+        waiting = {pod.meta.uid for launch in plan.launches for pod in launch.pods}
         waiting |= {pod.meta.uid for despair in plan.despairs for pod in despair.pods}
         self._told = {uid: text for uid, text in self._told.items() if uid in waiting}
         for outcome in outcomes:

@@ -6,9 +6,11 @@ room, waits for a node, or is told why not. Down: what failed is taken back; wha
 """
 
 import dataclasses
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from autoscaler import clock
+from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.capacity import (
     availability,
     colocation,
@@ -24,9 +26,10 @@ from autoscaler.capacity import (
     supply,
 )
 from autoscaler.capacity.experience import Landed, Waiting
-from autoscaler.capacity.model import Demand, Filling, Placement, Policy, Situation
-from autoscaler.capacity.plan import NOTHING, Despair, Disruption, Hope, Launch, Memory, Plan
+from autoscaler.capacity.model import Demand, Filling, Policy, Situation
+from autoscaler.capacity.plan import NOTHING, Despair, Disruption, Launch, Memory, Plan
 from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import objects
 
 
 def decide(snapshot: Snapshot, policy: Policy, memory: Memory = NOTHING) -> Plan:
@@ -100,10 +103,8 @@ def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
     pods |= {made: tuple(gated[like]) for like, made in silent.items()}
     settled = colocation.place(snapshot, situation, pods, policy=policy, together=together)
     rationed = settled.rationed
-    hopes = _hopes(rationed.placed.launches, rationed.pods)
     return Plan(
-        launches=_launches(snapshot, rationed.placed, hopes),
-        hopes=hopes,
+        launches=_launches(snapshot, rationed),
         despairs=tuple(_despairs(settled)),
         needed=frozenset(landing.room for landing in rationed.placed.landings),
         landed=_landed(rationed, {made: like for like, made in demands.items()}),
@@ -133,8 +134,9 @@ def _landed(rationed: rationing.Rationed, likes: dict[Demand, Waiting]) -> Lande
     return {like: frozenset(found) for like, found in rooms.items()}
 
 
-def _launches(snapshot: Snapshot, placed: Placement, hopes: tuple[Hope, ...]) -> tuple[Launch, ...]:
+def _launches(snapshot: Snapshot, rationed: rationing.Rationed) -> tuple[Launch, ...]:
     groups = {group.key: group for group in snapshot.groups}
+    pods = _waiting(rationed.placed.launches, rationed.pods)
     return tuple(
         Launch(
             key=key,
@@ -142,20 +144,19 @@ def _launches(snapshot: Snapshot, placed: Placement, hopes: tuple[Hope, ...]) ->
             before=offers.size(groups[key]),
             after=offers.size(groups[key]) + nodes,
             maximum=groups[key].maximum,
-            pods=tuple(pod for hope in hopes if key in hope.groups for pod in hope.pods),
+            pods=tuple(pods[key]),
         )
-        for key, nodes in sorted(placed.new_nodes().items())
+        for key, nodes in sorted(rationed.placed.new_nodes().items())
     )
 
 
-def _hopes(launches: tuple[Filling, ...], pods: rationing.Pods) -> tuple[Hope, ...]:
+def _waiting(launches: tuple[Filling, ...], pods: rationing.Pods) -> dict[NodeGroupKey, list[objects.Pod]]:
     """Share out who waits for which group; pods of one demand are alike, so any of them will do."""
-    taken: dict[Demand, int] = {}
-    hopes = []
+    taken: Counter[Demand] = Counter()
+    waiting = defaultdict[NodeGroupKey, list[objects.Pod]](list)
     for filling in launches:
         for share in filling.shares:
-            first = taken.get(share.demand, 0)
-            last = first + share.count * filling.nodes
-            taken[share.demand] = last
-            hopes.append(Hope(pods=pods[share.demand][first:last], groups=(filling.key,)))
-    return tuple(hopes)
+            first, count = taken[share.demand], share.count * filling.nodes
+            taken[share.demand] += count
+            waiting[filling.key] += pods[share.demand][first : first + count]
+    return waiting

@@ -45,14 +45,6 @@ class Resize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hope:
-    """Pods for which nodes are started, and where."""
-
-    pods: tuple[objects.Pod, ...]
-    groups: tuple[NodeGroupKey, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Despair:
     """Pods for which no node can be started, and why."""
 
@@ -123,7 +115,6 @@ class Plan:
     """What goes, in the order in which it does: what is of no use, what is drained, what is idle."""
     spared: tuple[objects.Node, ...] = ()
     """Nodes that carry our mark without reason."""
-    hopes: tuple[Hope, ...] = ()
     despairs: tuple[Despair, ...] = ()
     needed: frozenset[str] = frozenset()
     """Nodes that waiting pods are expected to use: nobody may remove them."""
@@ -146,12 +137,8 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
         late = each.after > each.before
         yield _resized(each, "an instance came that nobody asked for any more" if late else "a launch failed")
     for launch in plan.launches:
-        yield _resized(
-            launch,
-            f"for {len(launch.pods)} pods that wait for a node"
-            if launch.pods
-            else "it stands in for a node of another launch template",
-        )
+        waiting = f"for {len(launch.pods)} pods that wait for a node"
+        yield _resized(launch, waiting if launch.pods else "it stands in for a node of another launch template")
     for opening in plan.openings:
         pod = _place(opening.pod.meta.key)
         yield plans.Command(verb="open", what=f"pod {pod}", why=f"there will be room in zone {opening.zone}")

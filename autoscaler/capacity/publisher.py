@@ -112,7 +112,7 @@ class Publisher:
 
 def _waiting(snapshot: Snapshot, plan: Plan) -> Counter[str]:
     """Count the pods that wait, by scope."""
-    pods = [pod for hope in plan.hopes for pod in hope.pods]
+    pods = [pod for launch in plan.launches for pod in launch.pods]
     pods += [pod for despair in plan.despairs for pod in despair.pods]
     return Counter(demand.scope_of(snapshot, pod.meta.key.namespace) for pod in pods)
 

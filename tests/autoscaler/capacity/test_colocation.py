@@ -47,7 +47,9 @@ def told(plan: Plan) -> str:
 def test_a_party_gets_all_its_nodes_in_one_zone() -> None:
     plan = planned(members(7))
     assert grown(plan) == {"a": 3}
-    assert sorted(pod.meta.key.name for hope in plan.hopes for pod in hope.pods) == [f"train-{n}" for n in range(7)]
+    assert sorted(pod.meta.key.name for launch in plan.launches for pod in launch.pods) == [
+        f"train-{n}" for n in range(7)
+    ]
     assert plan.openings == ()
 
 
@@ -129,7 +131,9 @@ def test_parties_that_only_fit_one_after_the_other_are_taken_in_their_order() ->
     pods = [*members(6, "second"), *members(6, "first", priority=1)]
     plan = planned(pods, ceilings=Ceilings(nodes=3))
     assert grown(plan) == {"a": 2}
-    assert {pod.meta.controller.name for hope in plan.hopes for pod in hope.pods if pod.meta.controller} == {"first"}
+    assert {pod.meta.controller.name for launch in plan.launches for pod in launch.pods if pod.meta.controller} == {
+        "first"
+    }
     assert "the cluster has 3 of at most 3 nodes" in told(plan)
 
 
@@ -176,7 +180,7 @@ def test_a_scopes_budget_that_is_not_enough_for_all_holds_all_back() -> None:
 def test_one_that_others_leave_too_little_for_is_left_out_as_a_whole_and_looked_at_again() -> None:
     plain = [seen.pod(f"p-{number}", cpu="3") for number in range(2)]
     plan = planned([*plain, *members(6)], groups=(seen.group(zone="a", maximum=3),))
-    hoping = {pod.meta.key.name for hope in plan.hopes for pod in hope.pods}
+    hoping = {pod.meta.key.name for launch in plan.launches for pod in launch.pods}
     assert hoping == {"p-0", "p-1"}
     assert len(plan.despairs[0].pods) == 6
     assert plan.wake_at == seen.NOW + colocation.AGAIN_SECONDS
@@ -255,7 +259,7 @@ def test_a_party_is_never_split_over_zones_nor_placed_or_opened_in_part(snapshot
 def test_no_pod_vanishes_and_the_same_picture_gives_the_same_plan(snapshot: Snapshot) -> None:
     plan = decide.decide(snapshot, POLICY)
     despairing = Counter(pod.meta.uid for despair in plan.despairs for pod in despair.pods)
-    hoping = Counter(pod.meta.uid for hope in plan.hopes for pod in hope.pods)
+    hoping = Counter(pod.meta.uid for launch in plan.launches for pod in launch.pods)
     assert max((despairing + hoping).values(), default=1) == 1
     for party in parties.gather(snapshot):
         uids = {pod.meta.uid for pod in party.pods}

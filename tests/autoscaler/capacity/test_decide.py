@@ -15,7 +15,7 @@ def test_waiting_pods_become_launches_and_each_pod_knows_its_group() -> None:
     plan = decide.decide(seen.snapshot(pods=pods, groups=(seen.group(),)), POLICY)
     (launch,) = plan.launches
     assert (launch.before, launch.after, launch.maximum) == (0, 2, 10)
-    assert sum(len(hope.pods) for hope in plan.hopes) == 6
+    assert sum(len(launch.pods) for launch in plan.launches) == 6
 
 
 def test_what_is_on_its_way_is_not_asked_for_again() -> None:
@@ -40,7 +40,7 @@ def test_no_pod_vanishes_and_no_bound_is_passed(cpus: list[str], maximum: int, m
     groups = tuple(seen.group(zone=zone, maximum=maximum) for zone in zones)
     pools = {"workers": seen.pool(limits={"maxActiveInstances": most})}
     plan = decide.decide(seen.snapshot(pods=pods, groups=groups, pools=pools), POLICY)
-    hoping = [pod.meta.uid for hope in plan.hopes for pod in hope.pods]
+    hoping = [pod.meta.uid for launch in plan.launches for pod in launch.pods]
     despairing = [pod.meta.uid for despair in plan.despairs for pod in despair.pods]
     assert sorted(hoping + despairing) == sorted(pod.meta.uid for pod in pods)
     assert all(launch.after <= launch.maximum for launch in plan.launches)

@@ -1,5 +1,6 @@
 """The whole plan as data: what goes and what is taken back, no group below its minimum, and all of it in words."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from autoscaler.capacity import decide, plan
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.model import Policy
 from autoscaler.capacity.plan import Memory, Plan
-from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from tests.autoscaler.capacity import seen
 
 IDLE = Memory(idle={"one": seen.NOW - 100, "two": seen.NOW - 100})
@@ -75,3 +76,12 @@ def test_pods_of_an_instance_that_the_provider_takes_are_evicted_unless_they_mus
     snapshot = world("i-one", pods=pods, doomed=frozenset({"i-one"}))
     want = [("taint", "node one", "Interrupted"), ("evict", "pod default/works", "Interrupted")]
     assert words(snapshot) == want
+
+
+def test_what_never_came_is_waited_for_no_more_even_where_a_minimum_keeps_it_asked_for() -> None:
+    least, other = seen.group(desired=1, minimum=1), seen.group(zone="b")
+    asked = seen.snapshot(groups=(least, other), pods=[seen.pod("waits")])
+    assert decided(asked).launches == ()
+    short = {least.key: Unavailable(until=seen.NOW + 100, reason="NeverLaunched")}
+    overdue = dataclasses.replace(asked, overdue=frozenset({least.name}), unavailable=short)
+    assert [launch.group for launch in decided(overdue).launches] == [other.name]

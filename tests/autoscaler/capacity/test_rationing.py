@@ -74,7 +74,7 @@ def test_half_the_instances_serve_pods_of_which_each_place_serves_two() -> None:
     got = plan(scope(workers=TWO_EACH), jobs(20), (seen.group(maximum=100),))
     assert launched(got) == {"workers": 10}
     assert told(got) == {Reason.PATIENCE: 10}
-    assert sum(len(hope.pods) for hope in got.hopes) == 10
+    assert sum(len(launch.pods) for launch in got.launches) == 10
 
 
 def test_a_second_look_starts_nothing() -> None:
@@ -185,7 +185,7 @@ def test_no_pod_vanishes_no_bound_is_passed_and_no_look_is_needed_twice(
     pods += [seen.pod(f"u-{number:02d}", cpu="2", owner="ReplicaSet") for number in range(urgent)]
     groups = tuple(seen.group(pool=f"pool{number}", maximum=size) for number, size in enumerate(sizes))
     got = plan(spec, pods, groups)
-    hoping = [pod.meta.uid for hope in got.hopes for pod in hope.pods]
+    hoping = [pod.meta.uid for launch in got.launches for pod in launch.pods]
     despairing = [pod.meta.uid for despair in got.despairs for pod in despair.pods]
     assert sorted(hoping + despairing) == sorted(pod.meta.uid for pod in pods)
     assert all(despair.rejections for despair in got.despairs)
