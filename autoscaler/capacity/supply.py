@@ -8,6 +8,7 @@ room for one, and where it is kept for somebody, for that pod only.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from autoscaler.api import keys
+from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity import ephemeral, machine_nodes, marks, remembered, templates, unfinished
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.snapshot import Snapshot
@@ -21,24 +22,41 @@ def rooms(snapshot: Snapshot, *, with_residents: bool = True) -> tuple[Room, ...
     Who is there matters only where rules between pods do, and takes a while to tell.
     """
     useless = {node.meta.key for group in snapshot.groups for node in unfinished.coming(snapshot, group)}
-    useless |= {node.meta.key for node in _ending(snapshot)}
-    found = []
-    for node in snapshot.nodes.values():
-        pods = pods_on(snapshot, node.meta.key.name)
-        usable = is_usable(node) and node.meta.key not in useless
-        name, labels = node.meta.key.name, node.meta.labels
-        coming = machine_nodes.predicted(snapshot.machines, labels, node.allocatable, name=name)
-        staying = (taint for taint in node.taints if taint.key != keys.REMOVING)
-        found.append(
-            Room(
-                name=name,
-                labels={**labels, **coming.labels} if coming.labels else labels,
-                free=_free(node, pods) if usable else {},
-                taints=ephemeral.planned((*staying, *coming.taints)),
-                residents=_residents(pods) if with_residents else (),
-            )
+    useless |= {node.meta.key for node in _ending(snapshot.groups, snapshot.nodes)}
+    there, nobody = snapshot.indexed.by_node, ()
+    return _rooms(
+        (
+            node.meta.key.name,
+            node,
+            there.get(node.meta.key.name, nobody),
+            snapshot.machines or None,
+            node.meta.key not in useless,
+            with_residents,
         )
-    return tuple(found)
+        for node in snapshot.nodes.values()
+    )
+
+
+@remembered.RememberedEach
+def _rooms(
+    name: str,
+    node: objects.Node,
+    there: Iterable[objects.Pod],
+    machines: Mapping[str, MachineSpec] | None,
+    is_useful: bool,  # noqa: FBT001  # this and the next are compared as things are
+    with_residents: bool,  # noqa: FBT001
+) -> Room:
+    pods = [pod for pod in there if not pod.is_terminal]
+    labels = node.meta.labels
+    coming = machine_nodes.predicted(machines or {}, labels, node.allocatable, name=name)
+    staying = (taint for taint in node.taints if taint.key != keys.REMOVING)
+    return Room(
+        name=name,
+        labels={**labels, **coming.labels} if coming.labels else labels,
+        free=_free(node, pods) if is_useful and is_usable(node) else {},
+        taints=ephemeral.planned((*staying, *coming.taints)),
+        residents=_residents(pods) if with_residents else (),
+    )
 
 
 def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
@@ -54,13 +72,24 @@ def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
 
 def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
     """Count a group's instances that are asked for, start, or have registered and are not ready yet."""
-    nodes = nodes_of(snapshot, group)
-    known = nodes.keys() | snapshot.records.were_ready  # one that was a node and is none any more does not come again
-    starting = [one for one in group.members if one.provider_id not in known]
-    strangers = nodes.keys() - {one.provider_id for one in group.members}
-    lacking = max(0, group.desired - len(group.members) - len(strangers))
+    starting, strangers = _starting(snapshot.groups, snapshot.by_provider, snapshot.records.were_ready)[group.name]
+    lacking = max(0, group.desired - len(group.members) - strangers)
     unlaunched = 0 if group.name in snapshot.overdue else lacking
-    return unlaunched + len(starting) + len(unfinished.coming(snapshot, group))
+    return unlaunched + starting + len(unfinished.coming(snapshot, group))
+
+
+@remembered.Remembered
+def _starting(
+    groups: Iterable[cloud.NodeGroup], known: Mapping[str, objects.Node], were_ready: frozenset[str]
+) -> dict[cloud.GroupName, tuple[int, int]]:
+    """Count by group the members that have no node yet, and the instances with nodes that are no members."""
+    found = {}
+    for group in groups:
+        members = {one.provider_id for one in group.members}
+        nodes = {one.provider_id for one in _staying(group, known)}
+        coming = members - nodes - were_ready  # one that was a node and is none any more does not come again
+        found[group.name] = (len(coming), len(nodes - members))
+    return found
 
 
 def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.Node]:
@@ -87,13 +116,16 @@ def is_usable(node: objects.Node) -> bool:
     return node.ready and not node.unschedulable and not marks.is_drained(node)
 
 
-def _ending(snapshot: Snapshot) -> Iterable[objects.Node]:
-    """Yield nodes whose instances are about to be gone, or that we marked and that are nobody's any more."""
-    staying = {one.provider_id for group in snapshot.groups for one in group.members}
-    leaving = {one.provider_id for group in snapshot.groups for one in group.instances} - staying
-    for node in snapshot.nodes.values():
-        if node.provider_id in leaving or (marks.of(node) is not None and node.provider_id not in staying):
-            yield node
+@remembered.Remembered
+def _ending(groups: Iterable[cloud.NodeGroup], nodes: Mapping[objects.Key, objects.Node]) -> list[objects.Node]:
+    """Return nodes whose instances are about to be gone, or that we marked and that are nobody's any more."""
+    staying = {one.provider_id for group in groups for one in group.members}
+    leaving = {one.provider_id for group in groups for one in group.instances} - staying
+    return [
+        node
+        for node in nodes.values()
+        if node.provider_id in leaving or (marks.of(node) is not None and node.provider_id not in staying)
+    ]
 
 
 def pods_on(snapshot: Snapshot, node: str) -> list[objects.Pod]:

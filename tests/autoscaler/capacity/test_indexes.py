@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api.resources.instances import Instance
-from autoscaler.capacity import node_index, pod_index, record_index, remembered
+from autoscaler.capacity import node_index, pod_index, record_index, remembered, supply
+from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, store
 from tests.autoscaler.capacity import books, seen
 
@@ -128,3 +129,42 @@ def test_an_answer_is_remembered_for_the_very_same_objects_alone() -> None:
     one, same = [1, 2], [1, 2]
     assert [summed(one), summed(one), summed(same), summed(same, one), summed(one)] == [3, 3, 3, 6, 3]
     assert [tuple(map(id, each)) for each in asked] == [(id(one),), (id(same),), (id(same), id(one)), (id(one),)]
+
+
+def test_an_answer_about_each_of_many_is_made_again_only_where_one_of_its_parts_is_another() -> None:
+    asked = list[str]()
+
+    def say(name: str, *parts: object) -> str:
+        asked.append(name)
+        return f"{name}{len(parts)}"
+
+    told = remembered.RememberedEach(say)
+    one, other, same = object(), object(), object()
+    assert told([("a", one), ("b", one)]) == ("a1", "b1")
+    assert told([("a", one), ("b", other), ("c", one, same)]) == ("a1", "b1", "c2")
+    assert told([("a", other)]) == ("a1",)
+    assert told([("b", other), ("a", other)]) == ("b1", "a1")  # what is not asked about is forgotten
+    assert "".join(asked) == "abbcab"
+
+
+@given(st.lists(st.tuples(NAMES, st.none() | POD | NODE, st.booleans()), max_size=20))
+def test_what_is_free_on_nodes_is_what_reckoning_it_afresh_says(
+    history: list[tuple[str, dict[str, Any] | None, bool]],
+) -> None:
+    pods: store.Table[objects.Pod] = store.Table()
+    nodes: store.Table[objects.Node] = store.Table()
+    nodes.seen(seen.node("n1", instance="i-1"))
+    index = pod_index.PodIndex(pods)
+    for version, (name, what, with_residents) in enumerate(history, start=2):
+        if what is not None and "ready" in what:
+            nodes.seen(versioned(seen.node("n1", **what), version))
+        else:
+            made = versioned(seen.pod(name, **(what or {})), version)
+            pods.seen(made) if what is not None else pods.gone(made.meta)
+        now = Snapshot(now=0.0, pods=pods.snapshot(), indexed=index.snapshot(), nodes=nodes.snapshot())
+        (room,) = supply.rooms(now, with_residents=with_residents)
+        (node,) = nodes
+        there = [pod for pod in pods if pod_index.node_of(pod) == "n1" and not pod.is_terminal]
+        free = node.allocatable["cpu"] - sum(pod.shape.requests["cpu"] for pod in there)
+        assert room.free.get("cpu") == (free if node.ready else None)
+        assert len(room.residents) == (len(there) if with_residents else 0)
