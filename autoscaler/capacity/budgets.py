@@ -11,7 +11,7 @@ average; while there is none, as long as a pod and the time that an instance may
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -45,7 +45,7 @@ class Books:
     now: float
     pools: Mapping[str, InstancePoolSpec]
     scopes: Mapping[str, ScopeSpec] = field(default_factory=dict)
-    instances: tuple[Instance, ...] = ()
+    instances: Collection[Instance] = ()
     unrecorded: Mapping[str, int] = field(default_factory=dict)
     """By pool: instances that are asked for or start and have no Instance object yet."""
     durations: Mapping[accounting.ScopePool, accounting.Durations] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """All that a plan of capacity is made from, as it was at one moment. Values only."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from autoscaler.api.node_groups import NodeGroupKey
@@ -86,7 +86,7 @@ class Snapshot:
     """Kinds of pods for which no instance is started, by a hash of what they ask for."""
     learned: Mapping[NodeGroupKey, Mapping[str, int]] = field(default_factory=dict)
     """What nodes of a group really offered; groups that had none are not in it."""
-    instances: tuple[Instance, ...] = ()
+    instances: Collection[Instance] = ()
     """The Instance objects, which keep the books."""
     records: IndexedRecords = field(default_factory=IndexedRecords)
     """The same, by instance."""

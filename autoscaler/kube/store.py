@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from autoscaler.kube import overlay
 from autoscaler.kube.objects import Key, Meta, Stored
 
 T = TypeVar("T", bound=Stored)
@@ -76,7 +77,7 @@ class Table(Generic[T]):
         self._deleted: dict[str, None] = {}
         self._indexes: dict[Callable[[T], Collection[Any]], Index[Any, T]] = {}
         self._listeners: list[Listener[T]] = []
-        self._snapshot: Mapping[Key, T] | None = None
+        self._frozen = overlay.Overlaid(self._objects)
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -89,9 +90,7 @@ class Table(Generic[T]):
 
     def snapshot(self) -> Mapping[Key, T]:
         """Return all objects as they are now; later changes do not show. Free while nothing changes."""
-        if self._snapshot is None:
-            self._snapshot = MappingProxyType(dict(self._objects))
-        return self._snapshot
+        return self._frozen.snapshot()
 
     def index(self, values: Callable[[T], Collection[K]]) -> Index[K, T]:
         """Return the index by a function's values; the first call for that function makes it."""
@@ -198,10 +197,11 @@ class Table(Generic[T]):
             tell(found)
 
     def _change(self, old: T | None, new: T | None) -> None:
-        self._snapshot = None
         if new is not None:
             self._objects[new.meta.key] = new
+            self._frozen.note(new.meta.key)
         elif old is not None:
             del self._objects[old.meta.key]
+            self._frozen.note(old.meta.key)
         for listener in self._listeners:
             listener(old, new)
