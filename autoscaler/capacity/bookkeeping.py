@@ -5,7 +5,8 @@ made from. A write that fails is made anew in the next cycle, from what the obje
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import structlog
@@ -13,15 +14,22 @@ import structlog
 from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.resources.pools import InstancePoolSpec
-from autoscaler.capacity import accounting, clouds, life, lives, month_sums, record_changes, record_index, remembered
+from autoscaler.capacity import (
+    accounting,
+    clouds,
+    life,
+    lives,
+    month_sums,
+    rechecks,
+    record_changes,
+    record_index,
+)
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import Prices
 from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
 INSTANCES: Final = kinds.custom(resources.Instance)
-ALL_SECONDS: Final = 60.0
-"""How often all objects are looked at, whether anything of them changed or not."""
 Record = objects.Custom[resources.Instance]
 
 
@@ -40,21 +48,23 @@ class Bookkeeper:
         self._clouds = known
         self._table: store.Table[Record] = context.watch(INSTANCES, objects.custom(resources.Instance))
         self._target = writer.Target(resource=INSTANCES, decode=objects.custom(resources.Instance), table=self._table)
-        self._instances = remembered.Remembered(_resources)
         self._index = record_index.RecordIndex(self._table)
         self._sums = month_sums.MonthSums(self._table)
         self._changes = record_changes.RecordChanges(self._table, pods=pods, nodes=nodes)
         self._is_first = True
         self._is_finished = False
         """Whether the last look came to its end; where it did not, nobody knows what was written."""
-        self._all_seen_at = 0.0
-        """When all objects were last looked at, by the clock that never goes back."""
+        self._rechecks = rechecks.Rechecks(context)
+        self._unseen: deque[objects.Key] = deque()
+        """Objects that are yet to be looked at although nothing of them changed."""
+        self._unchanged: frozenset[str] = frozenset()
+        """Those of the present look of which nothing is known to have changed."""
         self.durations: dict[accounting.ScopePool, accounting.Durations] = {}
         """How long pods of a scope run in a pool, from those that ended while we led."""
 
-    def instances(self) -> tuple[resources.Instance, ...]:
+    def instances(self) -> Collection[resources.Instance]:
         """Return all Instance objects."""
-        return self._instances(self._table.snapshot())
+        return _Resources(self._table.snapshot())
 
     def indexed(self) -> record_index.IndexedRecords:
         """Return the same, by instance."""
@@ -64,12 +74,16 @@ class Bookkeeper:
         """Return what was used this month."""
         return self._sums.to_date(now, pools, prices)
 
+    def pause(self) -> float:
+        """Return after how many seconds the next objects should be looked at, whether anything changed or not."""
+        return rechecks.pause(len(self._table))
+
     async def keep(self, snapshot: Snapshot) -> bool:
         """Bring the books up to date with what is seen; False: not all could be written, and it must be done again."""
         was_finished, self._is_finished = self._is_finished, False
         plan, is_written = await self._write(snapshot, is_everything=not was_finished)
         if plan.creates:  # an object is made without a status: it gets it now, since our own writes do not wake us
-            _, is_filled = await self._write(snapshot, is_everything=True)
+            _, is_filled = await self._write(snapshot, is_everything=False)
             is_written = is_written and is_filled
         self._is_first, self._is_finished = False, True
         return is_written
@@ -77,6 +91,8 @@ class Bookkeeper:
     async def _write(self, snapshot: Snapshot, *, is_everything: bool) -> tuple[lives.Plan, bool]:
         sight = self._sight(snapshot, is_everything=is_everything)
         plan: lives.Plan = await self._context.plan(lives.decide, sight)
+        missed = {each.name for each in plan.changes if not each.is_time_alone}
+        self._rechecks.tell("record_changes", self._unchanged & missed)
         self._clouds.ask({question.instance: question.group for question in plan.questions})
         for question in plan.questions:
             self._changes.note_instance(question.instance)
@@ -86,17 +102,20 @@ class Bookkeeper:
         return plan, all(written)
 
     def _sight(self, snapshot: Snapshot, *, is_everything: bool) -> lives.Sight:
-        """Return what is seen of instances of which anything changed; or of all, which is due once in a while."""
+        """Return what is seen of instances of which anything changed, and of some others; or of all."""
         told = self._clouds.lives()
         changed = self._changes.take(snapshot, told)
-        if is_everything or self._is_due():
-            self._all_seen_at = self._context.clock.monotonic()
-            changed = tuple(self._table)
+        if is_everything:
+            self._unchanged, changed = frozenset(), tuple(self._table)
         else:
+            others = self._others(changed)
+            self._unchanged = frozenset(key.name for key in others)
+            changed = (*changed, *others.values())
             snapshot = self._changes.narrowed(snapshot, changed)
         return lives.Sight(
             snapshot=snapshot,
             instances=changed,
+            taken=self._changes.taken_numbers(),
             lives=told,
             asked=self._clouds.asked(),
             accounts=frozenset(self._clouds.seen),
@@ -106,10 +125,16 @@ class Bookkeeper:
             prices=snapshot.prices,
         )
 
-    def _is_due(self) -> bool:
-        """Tell whether all objects should be looked at: after a while, and while an instance has none."""
-        is_late = self._context.clock.monotonic() >= self._all_seen_at + ALL_SECONDS
-        return is_late or self._changes.has_unrecorded()
+    def _others(self, changed: Iterable[Record]) -> dict[objects.Key, Record]:
+        """Return the next objects to look at of those of which nothing changed, if it is time."""
+        if not self._rechecks.is_due(len(self._table)):
+            return {}
+        if not self._unseen:
+            self._unseen.extend(record.meta.key for record in self._table)
+        keys = [self._unseen.popleft() for _ in range(min(rechecks.PORTION, len(self._unseen)))]
+        found = [record for key in keys if (record := self._table.get(key)) is not None]
+        others = {key: each for record in found for key, each in self._changes.same(record).items()}
+        return {key: others[key] for key in others.keys() - {record.meta.key for record in changed}}
 
     async def _create(self, create: lives.Create) -> bool:
         try:
@@ -144,5 +169,17 @@ class Bookkeeper:
         self.durations[key] = self.durations.get(key, accounting.Durations()).with_sample(sample.seconds)
 
 
-def _resources(records: Mapping[objects.Key, Record]) -> tuple[resources.Instance, ...]:
-    return tuple(record.resource for record in records.values())
+class _Resources(Collection[resources.Instance]):
+    """What objects say, read only when somebody goes through them."""
+
+    def __init__(self, records: Mapping[objects.Key, Record]) -> None:
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[resources.Instance]:
+        return (record.resource for record in self._records.values())
+
+    def __contains__(self, one: object) -> bool:
+        return any(each is one for each in self)

@@ -39,6 +39,7 @@ from autoscaler.capacity import (
     pod_index,
     publisher,
     publishing,
+    remembered,
     shortages,
     supply,
     telling,
@@ -86,6 +87,7 @@ class Controller:
         self._pools = context.watch(POOLS, objects.custom(resources.InstancePool))
         self._scopes = context.watch(SCOPES, objects.custom(resources.Scope))
         self._machines = context.watch(MACHINES, objects.custom(resources.Machine))
+        self._in_order = remembered.Remembered(_in_order)
         self._daemons: store.Table[daemons.DaemonSet] = context.watch(kinds.DAEMON_SETS, daemons.decode)
         self._volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
         self._volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
@@ -168,7 +170,7 @@ class Controller:
         yield unhelpful.next_end(self._unhelpful) if self._unhelpful == snapshot.unhelpful else now
         yield accounting.month_end(now)  # what a month may take begins anew
         if any(group.members for group in snapshot.groups):
-            yield now + BOOKS_SECONDS
+            yield now + min(BOOKS_SECONDS, self._books.pause())
         if plan.launches or plan.resizes or not is_kept:
             yield now + AGAIN_SECONDS
 
@@ -191,7 +193,7 @@ class Controller:
             namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
             pools=pools,
             scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
-            machines=_in_order(self._machines),
+            machines=self._in_order(self._machines.snapshot()),
             groups=self._calls.applied(groups),
             types=self._clouds.types(),
             claim_zones=volumes.zones_of_claims(self._volume_claims, self._volumes.snapshot()),
@@ -322,8 +324,8 @@ def _log_changes(before: Plan, plan: Plan) -> None:
             log.info("renewal_waits", pool=pool, reason=why)
 
 
-def _in_order(machines: Iterable[objects.Custom[resources.Machine]]) -> dict[str, MachineSpec]:
+def _in_order(machines: Mapping[objects.Key, objects.Custom[resources.Machine]]) -> dict[str, MachineSpec]:
     """Return machine groups that stay; those that are older have their nodes first."""
-    staying = [each for each in machines if each.meta.deleted_at is None]
+    staying = [each for each in machines.values() if each.meta.deleted_at is None]
     staying.sort(key=lambda each: (each.meta.created_at, each.meta.key.name))
     return {each.meta.key.name: each.resource.spec for each in staying}

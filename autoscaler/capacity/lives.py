@@ -10,7 +10,7 @@ began after the listing before; and where two objects have the same instance, al
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,6 +32,9 @@ class Sight:
     snapshot: Snapshot
     """Its groups must be a whole listing, and its pods and nodes in step with the cluster."""
     instances: tuple[objects.Custom[Instance], ...]
+    """All that may have to say something else; where an instance has none, all of its pool that have no life."""
+    taken: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By pool: the numbers of objects that have a life, of those that are not among these."""
     lives: Mapping[cloud.InstanceId, cloud.Life] = field(default_factory=dict)
     asked: frozenset[cloud.InstanceId] = frozenset()
     """Instances whose lives the cloud was asked for and has answered; those without a life it has forgotten."""
@@ -75,6 +78,11 @@ class Change:
     after: InstanceStatus
     samples: tuple[life.Sample, ...] = ()
     """Durations to add to the scopes' means, once this is written."""
+
+    @property
+    def is_time_alone(self) -> bool:
+        """Whether it does nothing but forget months that are too long ago."""
+        return self.after.model_copy(update={"months": self.before.months}) == self.before
 
     def patch(self) -> Manifest:
         """Return the merge patch of the status that turns what was read into what should be."""
@@ -269,7 +277,7 @@ def _adopt(books: _Books, ending: frozenset[str]) -> tuple[list[Change], list[Cr
     changes, creates = [], []
     for pool, found in sorted(_unrecorded(books).items()):
         numbered = {one.resource.spec.number: one for one in books.instances if one.resource.spec.pool == pool}
-        numbers = _free_numbers(books, numbered, ending)
+        numbers = _free_numbers(books, pool, numbered, ending)
         for each, number in zip(sorted(found), numbers, strict=False):
             one = numbered.get(number)
             if one is None:
@@ -306,11 +314,12 @@ def _began(books: _Books, listed: _Listed) -> float | None:
 
 
 def _free_numbers(
-    books: _Books, numbered: Mapping[int, objects.Custom[Instance]], ending: frozenset[str]
+    books: _Books, pool: str, numbered: Mapping[int, objects.Custom[Instance]], ending: frozenset[str]
 ) -> Iterator[int]:
+    taken = books.sight.taken.get(pool, ())
     for number in range(1, names.INSTANCE_NUMBER_MAX + 1):
         one = numbered.get(number)
-        if one is None or _is_free(books, one, ending):
+        if _is_free(books, one, ending) if one is not None else number not in taken:
             yield number
 
 

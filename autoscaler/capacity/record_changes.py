@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 
 from autoscaler.api import resources
-from autoscaler.capacity import lives, pod_index
+from autoscaler.capacity import accounting, lives, pod_index
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects, store
@@ -26,6 +26,8 @@ class RecordChanges:
         self._nodes = nodes
         self._by_instance = records.index(_instance_ids)
         self._by_node = records.index(_node_names)
+        self._by_pool = records.index(_pools)
+        self._lifeless = records.index(_lifeless_pools)
         self._changed: set[objects.Key] = set()
         self._groups: dict[cloud.GroupName, cloud.NodeGroup] = {}
         self._listed: dict[cloud.InstanceId, tuple[cloud.GroupName, cloud.Instance]] = {}
@@ -47,7 +49,8 @@ class RecordChanges:
     def take(self, snapshot: Snapshot, told: Mapping[cloud.InstanceId, cloud.Life]) -> tuple[Record, ...]:
         """Return the objects to look at since the last time, given what is listed and told of instances.
 
-        Where several have the same instance, all of them are among these or none is.
+        Where several have the same instance, all of them are among these or none is. Where an instance has no object,
+        those of its pool that have no life are among them: it may get one of these.
         """
         self._compare_listing(snapshot.groups)
         if told is not self._lives:
@@ -63,19 +66,33 @@ class RecordChanges:
             for one in _instance_ids(record):
                 self.note_instance(one)
         taken, self._changed = self._existing(), set()
-        return taken
+        free = {key: record for pool in self._short_pools() for key, record in self._lifeless.get(pool).items()}
+        return (*taken, *(free[key] for key in free.keys() - {record.meta.key for record in taken}))
+
+    def same(self, record: Record) -> Mapping[objects.Key, Record]:
+        """Return an object with all that have the same instance."""
+        others = [self._by_instance.get(one) for one in _instance_ids(record)]
+        return {record.meta.key: record, **{key: each for found in others for key, each in found.items()}}
+
+    def taken_numbers(self) -> dict[str, frozenset[int]]:
+        """Return the numbers that have a life, of pools with instances that no object tells of."""
+        specs = {pool: [each.resource for each in self._by_pool.get(pool).values()] for pool in self._short_pools()}
+        return {
+            pool: frozenset(each.spec.number for each in found if each.status.phase in accounting.LIVING)
+            for pool, found in specs.items()
+        }
+
+    def _short_pools(self) -> set[str]:
+        """Return the pools of instances that are listed and that no object tells of."""
+        return {self._groups[self._listed[one][0]].key.pool for one in self._unrecorded}
 
     def _existing(self) -> tuple[Record, ...]:
         return tuple(record for key in self._changed if (record := self._records.get(key)) is not None)
 
-    def has_unrecorded(self) -> bool:
-        """Tell whether an instance is listed that no object tells of."""
-        return bool(self._unrecorded)
-
     def narrowed(self, snapshot: Snapshot, records: Iterable[Record]) -> Snapshot:
-        """Return a snapshot in which the groups have no other instances than those of these objects."""
+        """Return a snapshot in which the groups have no other instances than those of these objects, and of none."""
         members: dict[cloud.GroupName, list[cloud.Instance]] = {}
-        for one in {one for record in records for one in _instance_ids(record)}:
+        for one in self._unrecorded.union(*map(_instance_ids, records)):
             if one in self._listed:
                 name, instance = self._listed[one]
                 members.setdefault(name, []).append(instance)
@@ -144,6 +161,14 @@ class RecordChanges:
 def _instance_ids(record: Record) -> Collection[cloud.InstanceId]:
     provider_id = record.resource.status.provider_id
     return (lives.instance_id(provider_id),) if provider_id else ()
+
+
+def _pools(record: Record) -> Collection[str]:
+    return (record.resource.spec.pool,)
+
+
+def _lifeless_pools(record: Record) -> Collection[str]:
+    return () if record.resource.status.phase in accounting.LIVING else _pools(record)
 
 
 def _node_names(record: Record) -> Collection[str]:
