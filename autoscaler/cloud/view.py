@@ -139,7 +139,10 @@ class View:
         self._reading = dataclasses.replace(self._known(), groups=MappingProxyType(groups))
 
     def _merged(self, read: Iterable[port.NodeGroup], began: int) -> dict[port.GroupName, port.NodeGroup]:
-        """Return groups as read, but as we know them where we have written meanwhile: the answer may be older."""
+        """Return groups as read, but as we know them where we have written meanwhile: the answer may be older.
+
+        Of those that have not changed it is the very object as before, so that whoever remembers it need not compare.
+        """
         known = self._reading.groups if self._reading else {}
         merged = {}
         for group in read:
@@ -150,7 +153,7 @@ class View:
                 merged[group.name] = group.with_desired(kept.unanswered.desired)
             else:
                 merged[group.name] = group
-        return merged
+        return {name: known[name] if known.get(name) == group else group for name, group in merged.items()}
 
     def _count_refresh(self, began: int) -> None:
         """Count a refresh for the writes before it that have no answer."""
