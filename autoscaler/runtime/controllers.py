@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 def registrations(chosen: settings.Settings) -> Mapping[str, process.Registration]:
     """Return what runs under these settings, by name."""
-    return registry.registrations(_able(chosen), _options(chosen), classes=chosen.classes)
+    return registry.registrations(_able(chosen), options(chosen), classes=chosen.classes)
 
 
 def _able(chosen: settings.Settings) -> Iterable[str]:
@@ -32,7 +32,8 @@ def _able(chosen: settings.Settings) -> Iterable[str]:
             yield each.name
 
 
-def _options(chosen: settings.Settings) -> Options:
+def options(chosen: settings.Settings) -> Options:
+    """Return how controllers run under these settings, and what they reach."""
     queue = chosen.interruption_queue
     return Options(
         open_queues=lambda context: _open_queues(chosen, context.api_server),

@@ -8,6 +8,7 @@ from typing import Final
 from tests.bench import (
     admitting,
     capacity_cycles,
+    large,
     machine_groups,
     machine_rush,
     planning,
@@ -43,6 +44,7 @@ ALL: Final[Mapping[str, Callable[[float], None]]] = {
     "planning-shapes": planning.shapes,
     "preview": previewing.preview,
     "reacting": reacting.reacting,
+    "large": large.large,
     "idle_calls": reacting.idle_calls,
     "removals": removing.removals,
     "starting": starting.starting,

@@ -30,9 +30,9 @@ ADMINISTRATOR = {
 
 
 @contextlib.contextmanager
-def store(directory: Path) -> Iterator[Plane]:
+def store(directory: Path, components: frozenset[Component] = STORE) -> Iterator[Plane]:
     """A plane of etcd and API server, in which pods may be created; everybody has a token, as pods do."""
-    with Plane.start(directory, Options(components=STORE)) as plane:
+    with Plane.start(directory, Options(components=components)) as plane:
         for name in ("default", ACCOUNT):
             plane.api.create(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": name}})
         plane.api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", ADMINISTRATOR)

@@ -50,3 +50,9 @@ def resident_mb(pid: int) -> float:
     """Return its resident memory."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def peak_mb(pid: int) -> float:
+    """Return the most resident memory it ever had."""
+    said = Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()
+    return int(said[0]) / 2**10
