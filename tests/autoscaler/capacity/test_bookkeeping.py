@@ -26,7 +26,7 @@ class Deaf:
         records: store.Table[Any] = store.Table()
         self.members = [books.member(f"i-{number}") for number in range(1, count + 1)]
         for number, one in enumerate(self.members, start=1):
-            said = {"phase": "Ready", "providerID": one.provider_id, "nodeName": one.id}
+            said: dict[str, Any] = {"phase": "Ready", "providerID": one.provider_id, "nodeName": one.id}
             created = books.date(books.START)
             records.seen(books.instance(number, instanceCreatedAt=created, idleSince=created, **said))
         context = _context(
