@@ -25,7 +25,7 @@ MORE: Final = 1000
 def instance(number: int) -> cloud.Instance:
     """Return an instance; its node is on it by this name."""
     name, zone = cloud.InstanceId(f"i-{number:017x}"), ZONES[number % len(ZONES)]
-    return cloud.Instance(id=name, zone=zone, lifecycle=cloud.Lifecycle.IN_SERVICE, is_protected=True)
+    return cloud.Instance(id=name, zone=zone, lifecycle=cloud.Lifecycle.IN_SERVICE)
 
 
 def labels(zone: str) -> dict[str, str]:
@@ -95,7 +95,7 @@ class LargeCloud:
 
     async def lives(self, instances: Collection[cloud.InstanceId]) -> Mapping[cloud.InstanceId, cloud.Life]:
         await asyncio.sleep(LATENCY_SECONDS)
-        return {one: cloud.Life(launched_at=self._began, state="running") for one in instances}
+        return {one: cloud.Life(launched_at=self._began, is_over=False) for one in instances}
 
     async def templates(self, templates: Collection[cloud.TemplateRef]) -> Mapping[cloud.TemplateRef, cloud.Template]:
         del templates
