@@ -1,6 +1,7 @@
 """What a definition's schema does to a custom object: unknown fields are dropped, defaults filled in, the rest checked.
 
-Rules in CEL are looked at only if everything else is right, as by the real API server.
+Rules in CEL are looked at only if everything else is right, as by the real API server. What has not changed was right
+when it came, and is not looked at again but by rules about the change itself.
 """
 
 import itertools
@@ -23,6 +24,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "boolean": (bool,),
 }
 _PARTS: Final = ("spec", "status")
+_ABOUT_CHANGES: Final[dict[int, tuple[Schema, bool]]] = {}
 
 
 def unknown_fields(schema: Schema, body: Manifest) -> tuple[str, ...]:
@@ -48,12 +50,14 @@ def causes(schema: Schema, body: Manifest, old: Manifest | None) -> list[Cause]:
     ]
     for part in _PARTS:
         if part in body and part in schema["properties"]:
-            found += _check(schema["properties"][part], body[part], part)
+            found += _check(schema["properties"][part], body[part], part, old.get(part) if old else None)
     return found or list(_broken_rules(schema, body, old, ""))
 
 
 def _broken_rules(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Cause]:  # noqa: ANN401 - JSON
     """Evaluate the rules on a value and on all within it; rules about a change need something that was there."""
+    if value == old and not _is_about_changes(schema):
+        return
     for rule in schema.get("x-kubernetes-validations", ()):
         if old is not None or "oldSelf" not in rule["rule"]:
             why = _objection(rule, {"self": value, "oldSelf": old})
@@ -61,16 +65,37 @@ def _broken_rules(schema: Schema, value: Any, old: Any, path: str) -> Iterator[C
                 field = f"{path}{rule.get('fieldPath', '')}".lstrip(".")
                 yield failures.as_cause(field or "<nil>", why, value=_shown(value))
     if isinstance(value, dict):
-        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-        for name, item in value.items():
-            child = properties.get(name, others)
-            if isinstance(child, dict) and item is not None:
-                was = old.get(name) if isinstance(old, dict) else None
-                step = f".{name}" if name in properties else f"[{name}]"
-                yield from _broken_rules(child, item, was, f"{path}{step}")
+        yield from _broken_within(schema, value, old if isinstance(old, dict) else {}, path)
     elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _broken_rules(schema.get("items", {}), item, None, f"{path}[{number}]")
+        for number, (item, was) in enumerate(_beside(value, old)):
+            if item != was:
+                yield from _broken_rules(schema.get("items", {}), item, None, f"{path}[{number}]")
+
+
+def _broken_within(schema: Schema, value: Manifest, old: Manifest, path: str) -> Iterator[Cause]:
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    for name, item in value.items():
+        child = properties.get(name, others)
+        if isinstance(child, dict) and item is not None:
+            step = f".{name}" if name in properties else f"[{name}]"
+            yield from _broken_rules(child, item, old.get(name), f"{path}{step}")
+
+
+def _is_about_changes(schema: Schema) -> bool:
+    """Tell whether a rule anywhere in a schema looks at what was there before; remembered for each schema."""
+    known = _ABOUT_CHANGES.get(id(schema))
+    if known is None or known[0] is not schema:
+        within = [*schema.get("properties", {}).values(), schema.get("additionalProperties")]
+        own = any("oldSelf" in rule["rule"] for rule in schema.get("x-kubernetes-validations", ()))
+        known = schema, own or any(_is_about_changes(each) for each in within if isinstance(each, dict))
+        _ABOUT_CHANGES[id(schema)] = known
+    return known[1]
+
+
+def _beside(items: list[Any], old: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - JSON
+    """Yield the items of a list, each with what was in its place before; None if there was nothing."""
+    before = old if isinstance(old, list) else ()
+    return itertools.islice(itertools.zip_longest(items, before), len(items))
 
 
 def _objection(rule: Mapping[str, str], scope: cel.Scope) -> str | None:
@@ -133,8 +158,8 @@ def _complete(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - JSON
     return done
 
 
-def _check(schema: Schema, value: Any, path: str) -> Iterator[Cause]:  # noqa: ANN401 - JSON
-    if value is None and schema.get("nullable"):
+def _check(schema: Schema, value: Any, path: str, old: Any) -> Iterator[Cause]:  # noqa: ANN401 - JSON
+    if (value is None and schema.get("nullable")) or (old is not None and value == old):
         return
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, bool) or not isinstance(value, (int, str)):
@@ -146,23 +171,23 @@ def _check(schema: Schema, value: Any, path: str) -> Iterator[Cause]:  # noqa: A
         return
     yield from _bounds(schema, value, path)
     if isinstance(value, dict):
-        yield from _check_object(schema, value, path)
+        yield from _check_object(schema, value, path, old if isinstance(old, dict) else {})
     elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _check(schema.get("items", {}), item, f"{path}[{number}]")
+        for number, (item, was) in enumerate(_beside(value, old)):
+            yield from _check(schema.get("items", {}), item, f"{path}[{number}]", was)
         yield from _duplicates(schema, value, path)
 
 
-def _check_object(schema: Schema, value: Manifest, path: str) -> Iterator[Cause]:
+def _check_object(schema: Schema, value: Manifest, path: str, old: Manifest) -> Iterator[Cause]:
     for name in schema.get("required", ()):
         if name not in value:
             yield failures.as_cause(f"{path}.{name}", "", reason="FieldValueRequired")
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
     for name, item in value.items():
         if name in properties:
-            yield from _check(properties[name], item, f"{path}.{name}")
+            yield from _check(properties[name], item, f"{path}.{name}", old.get(name))
         elif isinstance(others, dict):
-            yield from _check(others, item, f"{path}.{name}")
+            yield from _check(others, item, f"{path}.{name}", old.get(name))
 
 
 def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Cause]:  # noqa: ANN401 - JSON
