@@ -7,7 +7,7 @@ made from. A write that fails is made anew in the next cycle, from what the obje
 import asyncio
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -16,6 +16,7 @@ from autoscaler.api import resources
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.capacity import (
     accounting,
+    afresh,
     clouds,
     life,
     lives,
@@ -30,6 +31,8 @@ from autoscaler.kube import kinds, objects, port, store, writer
 
 log = structlog.get_logger()
 INSTANCES: Final = kinds.custom(resources.Instance)
+PORTION: Final = 100
+"""So many objects of which nothing changed can be looked at in one cycle."""
 Record = objects.Custom[resources.Instance]
 
 
@@ -43,7 +46,9 @@ class Bookkeeper:
         *,
         pods: store.Table[objects.Pod],
         nodes: store.Table[objects.Node],
+        beside: Mapping[str, afresh.Afresh[Any]],
     ) -> None:
+        """Take also what else is to be made afresh in turn with the books."""
         self._context = context
         self._clouds = known
         self._table: store.Table[Record] = context.watch(INSTANCES, objects.custom(resources.Instance))
@@ -54,7 +59,11 @@ class Bookkeeper:
         self._is_first = True
         self._is_finished = False
         """Whether the last look came to its end; where it did not, nobody knows what was written."""
-        self._rechecks = rechecks.Rechecks(context)
+        own = {
+            "record_index": afresh.Afresh(self._table, self._index, record_index.RecordIndex, portion=PORTION),
+            "month_sums": afresh.Afresh(self._table, self._sums, month_sums.MonthSums, portion=PORTION),
+        }
+        self._rechecks = rechecks.Rechecks(context, {**beside, **own})
         self._unseen: deque[objects.Key] = deque()
         """Objects that are yet to be looked at although nothing of them changed."""
         self._unchanged: frozenset[str] = frozenset()
@@ -76,7 +85,7 @@ class Bookkeeper:
 
     def pause(self) -> float:
         """Return after how many seconds the next objects should be looked at, whether anything changed or not."""
-        return rechecks.pause(len(self._table))
+        return self._rechecks.pause()
 
     async def keep(self, snapshot: Snapshot) -> bool:
         """Bring the books up to date with what is seen; False: not all could be written, and it must be done again."""
@@ -127,11 +136,11 @@ class Bookkeeper:
 
     def _others(self, changed: Iterable[Record]) -> dict[objects.Key, Record]:
         """Return the next objects to look at of those of which nothing changed, if it is time."""
-        if not self._rechecks.is_due(len(self._table)):
+        if not self._rechecks.go_on():
             return {}
         if not self._unseen:
             self._unseen.extend(record.meta.key for record in self._table)
-        keys = [self._unseen.popleft() for _ in range(min(rechecks.PORTION, len(self._unseen)))]
+        keys = [self._unseen.popleft() for _ in range(min(self._rechecks.share_of(self._table), len(self._unseen)))]
         found = [record for key in keys if (record := self._table.get(key)) is not None]
         others = {key: each for record in found for key, each in self._changes.same(record).items()}
         return {key: others[key] for key in others.keys() - {record.meta.key for record in changed}}

@@ -17,6 +17,7 @@ from autoscaler.api import resources
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity import (
     accounting,
+    afresh,
     availability,
     bookkeeping,
     claims,
@@ -58,6 +59,8 @@ AGAIN_SECONDS: Final = 5.0
 """After a launch or a record that was not done: when the plan is made again."""
 BOOKS_SECONDS: Final = 60.0
 """While instances run, what they use is looked at this often: a budget may be reached by time alone."""
+INDEXED_PORTION: Final = 1000
+"""So many pods or nodes are taken into an index that is made afresh in one cycle."""
 EVENTS_MAX: Final = 200
 """So many pods are told of one plan; all others look the same."""
 
@@ -92,7 +95,11 @@ class Controller:
         self._volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
         self._volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
         self._clouds = clouds.Clouds(context, open_cloud)
-        self._books = bookkeeping.Bookkeeper(context, self._clouds, pods=self._pods, nodes=self._nodes)
+        beside = {
+            "pod_index": afresh.Afresh(self._pods, self._pod_index, pod_index.PodIndex, portion=INDEXED_PORTION),
+            "node_index": afresh.Afresh(self._nodes, self._node_index, node_index.NodeIndex, portion=INDEXED_PORTION),
+        }
+        self._books = bookkeeping.Bookkeeper(context, self._clouds, pods=self._pods, nodes=self._nodes, beside=beside)
         self._notices = interruptions.Notices(context, self._nodes)
         if open_news is not None:
             interruptions.News(context, self._clouds, self._notices, open_news)

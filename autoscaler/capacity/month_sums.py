@@ -86,13 +86,19 @@ class PoolSums:
         status = instance.status
         created = status.instance_created_at
         if created is not None:
-            self.lives[status.instance_type or ""].change(math.ceil(created.timestamp()), sign)
+            _change_starts(self.lives, status.instance_type or "", math.ceil(created.timestamp()), sign)
         charged = [pod for pod in status.running if pod.scope is not None]
         for pod in charged:
             start = math.ceil(pod.started_at.timestamp())
-            self.pods[pod.scope or ""].change(start, sign * accounting.share_of(pod))
+            _change_starts(self.pods, pod.scope or "", start, sign * accounting.share_of(pod))
         for scope in {pod.scope for pod in charged}:
             self.rests[scope or ""] += sign * status.remainders.get(scope or "", 0)
+
+
+def _change_starts(starts: defaultdict[str, Starts], name: str, start: int, weight: int) -> None:
+    starts[name].change(start, weight)
+    if not starts[name].weights:
+        del starts[name]
 
 
 class MonthSums:
@@ -102,6 +108,14 @@ class MonthSums:
         self._index: incremental.IncrementalIndex[str, Record, PoolSums] = incremental.IncrementalIndex(
             table, groups_of=_pools_of, make=PoolSums
         )
+
+    def said(self) -> object:
+        """Return the sums of each pool."""
+        return self._index.as_dict()
+
+    def heal(self) -> None:
+        """Make them anew from all objects."""
+        self._index.heal()
 
     def to_date(self, now: float, pools: Mapping[str, InstancePoolSpec], prices: Prices) -> MonthToDate:
         """Return what was used of the month that `now` lies in; what has no price costs nothing."""

@@ -20,13 +20,18 @@ class NodeIndex:
     """The nodes of a table, in versions that may be older where nothing else has changed: write to none of them."""
 
     def __init__(self, table: store.Table[objects.Node]) -> None:
+        self._table = table
+        self.heal()
+        table.listen(self._change)
+
+    def heal(self) -> None:
+        """Make it anew from all nodes."""
         self._nodes: store.Table[objects.Node] = store.Table()
         self._same = self._nodes.index(_provider_ids)
         self._by_provider: dict[str, objects.Node] = {}
         self._frozen: Mapping[str, objects.Node] | None = None
-        for node in table:
+        for node in self._table:
             self._change(None, node)
-        table.listen(self._change)
 
     def nodes(self) -> Mapping[objects.Key, objects.Node]:
         """Return the nodes as they are now; later changes do not show. Free while nothing changes."""
@@ -37,6 +42,11 @@ class NodeIndex:
         if self._frozen is None:
             self._frozen = dict(self._by_provider)
         return self._frozen
+
+    def said(self) -> object:
+        """Return what it says of each node but for its version, and which of them is each instance's."""
+        instances = {provider_id: node.meta.key for provider_id, node in self._by_provider.items()}
+        return instances, {node.meta.key: _unversioned(node) for node in self._nodes}
 
     def _change(self, old: objects.Node | None, new: objects.Node | None) -> None:
         if old is not None and new is not None and _is_same(old, new):
@@ -56,8 +66,11 @@ class NodeIndex:
 
 def _is_same(old: objects.Node, new: objects.Node) -> bool:
     """Tell whether nothing but the version has changed."""
-    meta = msgspec.structs.replace(new.meta, resource_version=old.meta.resource_version)
-    return msgspec.structs.replace(new, meta=meta) == old
+    return _unversioned(new) == _unversioned(old)
+
+
+def _unversioned(node: objects.Node) -> objects.Node:
+    return msgspec.structs.replace(node, meta=msgspec.structs.replace(node.meta, resource_version=0))
 
 
 def _provider_ids(node: objects.Node) -> Collection[str]:

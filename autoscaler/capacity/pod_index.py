@@ -71,6 +71,7 @@ class PodIndex:
     """The pods of a table."""
 
     def __init__(self, table: store.Table[objects.Pod]) -> None:
+        self._table = table
         self._groups = _Groups(indexed(table))
         self._frozen: IndexedPods | None = None
         table.listen(self._change)
@@ -80,6 +81,12 @@ class PodIndex:
         if self._frozen is None:
             self._frozen = self._groups.frozen()
         return self._frozen
+
+    said = snapshot
+
+    def heal(self) -> None:
+        """Make it anew from all pods."""
+        self._groups, self._frozen = _Groups(indexed(self._table)), None
 
     def _change(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
         self._groups.change(old, new)

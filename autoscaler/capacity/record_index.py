@@ -37,13 +37,18 @@ class RecordIndex:
     """The Instance objects of a table."""
 
     def __init__(self, table: store.Table[Record]) -> None:
+        self._table = table
         self._ready = table.index(_ready)
         self._idle = table.index(_idle)
-        there = indexed(record.resource for record in table)
+        self.heal()
+        table.listen(self._change)
+
+    def heal(self) -> None:
+        """Make it anew from all objects."""
+        there = indexed(record.resource for record in self._table)
         self._idle_since = dict(there.idle_since)
         self._were_ready: frozenset[str] | None = there.were_ready
         self._frozen: IndexedRecords | None = there
-        table.listen(self._change)
 
     def snapshot(self) -> IndexedRecords:
         """Return what the objects say now; later changes do not show. Free while nothing of this changes."""
@@ -52,6 +57,8 @@ class RecordIndex:
         if self._frozen is None:
             self._frozen = IndexedRecords(were_ready=self._were_ready, idle_since=dict(self._idle_since))
         return self._frozen
+
+    said = snapshot
 
     def _change(self, old: Record | None, new: Record | None) -> None:
         if _said(_ready, old) != _said(_ready, new):

@@ -62,12 +62,16 @@ class IncrementalIndex(Generic[K, T, G]):
         return dict(self._groups)
 
     def recomputed(self) -> dict[K, G]:
-        """Return all groups, made afresh from every object of the table: the oracle of tests."""
+        """Return all groups, made afresh from every object of the table."""
         groups: dict[K, G] = {}
         for stored in self._table:
             for key in self._groups_of(stored):
                 groups.setdefault(key, self._make()).add(stored)
         return groups
+
+    def heal(self) -> None:
+        """Take the groups that were made afresh instead of those that followed changes."""
+        self._groups = self.recomputed()
 
     def _change(self, old: T | None, new: T | None) -> None:
         before = self._groups_of(old) if old is not None else ()

@@ -36,7 +36,7 @@ class Deaf:
             watch=lambda kind, *_: records if kind is bookkeeping.INSTANCES else store.Table[Any](),
         )
         self.bookkeeper = bookkeeping.Bookkeeper(
-            context, clouds.Clouds(context, NOBODY), pods=store.Table(), nodes=store.Table()
+            context, clouds.Clouds(context, NOBODY), pods=store.Table(), nodes=store.Table(), beside={}
         )
 
     async def keep(self, *working: str) -> list[str]:
@@ -82,7 +82,7 @@ def test_an_object_that_was_missed_is_written_and_told_when_its_turn_comes() -> 
 
 def test_objects_are_looked_at_a_portion_at_a_time_and_all_within_some_minutes() -> None:
     async def play() -> None:
-        count = 3 * rechecks.PORTION
+        count = 3 * bookkeeping.PORTION
         deaf = Deaf(count)
         everywhere = [one.id for one in deaf.members]
         await deaf.keep()
@@ -90,7 +90,7 @@ def test_objects_are_looked_at_a_portion_at_a_time_and_all_within_some_minutes()
         for _ in range(2):
             deaf.now += deaf.bookkeeper.pause()
             found.append(await deaf.keep(*everywhere))
-        assert [len(each) for each in found] == [rechecks.PORTION] * 3
+        assert [len(each) for each in found] == [bookkeeping.PORTION] * 3
         assert len({name for each in found for name in each}) == count
         assert 3 * deaf.bookkeeper.pause() == rechecks.ALL_SECONDS
 
