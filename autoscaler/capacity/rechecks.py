@@ -20,7 +20,7 @@ log = structlog.get_logger()
 ALL_SECONDS: Final = 600.0
 """Within about this time everything is made afresh once."""
 TOLD_MAX: Final = 5
-DIFFERENCES: Final = "sluice_index_differences_total"
+DIFFERENCES: Final = "sluice_index_differences"
 
 
 class Rechecks:
