@@ -6,20 +6,20 @@ what the store holds after those writes. Nothing is decided here.
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.admission import decide, doubts, executor, known, leaving, lifecycle, messages, reporting, takeover
+from autoscaler.admission import decide, doubts, executor, known, leaving, messages, planned, reporting, takeover
 from autoscaler.admission.job_state import Memory, Policy, Stage
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books, cycle
 from autoscaler.admission.workload import WORKLOADS, decode
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import resources
-from autoscaler.control import pacing, plans
+from autoscaler.control import copies, pacing, plans
 from autoscaler.kube import kinds, objects, store, writer
 
 log = structlog.get_logger()
@@ -29,20 +29,10 @@ LONGEST_SECONDS: Final = 5.0
 """A cycle that took so long has no more rounds, so that people are told how things stand while much changes."""
 JOBS_AT_ONCE: Final = 200
 ADMITTED_AT_ONCE: Final = 500
+PLANNED_MAX: Final = 10_000
+"""So many writes of quota are shown in a plan at most."""
 FAILED_SECONDS: Final = 60.0
 """How long a job is left alone about which nothing could be decided."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Writes, as they are shown."""
-
-    writes: Sequence[Write]
-
-    def commands(self) -> Iterable[plans.Command]:
-        for each in self.writes:
-            what = f"{each.kind.lower() or each.on} {each.key.namespace}/{each.key.name}"
-            yield plans.Command(verb=str(each.verb), what=what, why=each.why)
 
 
 class Controller:
@@ -104,19 +94,37 @@ class Controller:
         told_at = await self._reporter.publish(self._carry_out, self._executor.due_at, self._tell, began=began)
         return clock.earliest((wake_at, told_at, clock.on_wall(self._context.clock, self._alarms.next_at)))
 
+    async def planned(self) -> plans.Planned:
+        """Say what would be done now."""
+        if self._farewell.is_leaving:
+            return plans.Planned(unknown=("the runtime leaves: it lets go of its jobs",))
+        copied = copies.Copies()
+        sight = planned.Sight(
+            tables=copied.of(self._tables),
+            job_kinds=tuple(self._kinds.values()),
+            memory_of=self._memory,
+            policy=self._policy,
+            now=self._context.clock.now(),
+            is_settled=self._doubts.until is None,
+            most=PLANNED_MAX,
+        )
+        writes, unknown = await self._context.plan(planned.decided, copied, sight)
+        due = [write for write in writes if self._executor.due_at(write) is None]
+        return plans.Planned(commands=planned.shown(due), unknown=tuple(unknown))
+
     # Jobs
 
     async def _bring_jobs_up_to_date(self) -> None:
         """Decide about each job that changed, and write."""
         uids = list(itertools.islice(self._known.dirty, JOBS_AT_ONCE))
-        planned: dict[str, Sequence[Write]] = {}
+        decided: dict[str, Sequence[Write]] = {}
         for uid in uids:
             del self._known.dirty[uid]
-            planned[uid] = self._decide(uid)
-        owners = {_object(write): uid for uid, writes in planned.items() for write in writes}
-        chosen = [write for writes in planned.values() for write in writes]
+            decided[uid] = self._decide(uid)
+        owners = {_object(write): uid for uid, writes in decided.items() for write in writes}
+        chosen = [write for writes in decided.values() for write in writes]
         try:
-            outcomes = await self._carry_out("jobs", chosen)
+            outcomes = await self._carry_out(chosen)
         except BaseException:
             for uid in uids:  # what was not done is decided again
                 self._known.note(uid)
@@ -160,7 +168,8 @@ class Controller:
             return unsettled
         plan = cycle.decide(self._books, now=self._context.clock.now(), most=ADMITTED_AT_ONCE)
         self._reporter.note_plan(plan)
-        outcomes = await self._carry_out("quota", [write for write in plan.writes if self._is_current(write)])
+        current = [write for write in plan.writes if planned.is_current(self._tables, self._known, write)]
+        outcomes = await self._carry_out(current)
         for write in outcomes.done:
             stored = self._tables.workloads.get(write.key)
             if stored is not None and not stored.is_slice:
@@ -172,21 +181,13 @@ class Controller:
         fences = self._doubts.fences()
         if not fences:
             return None
-        outcomes = await self._carry_out("unanswered writes", fences)
+        outcomes = await self._carry_out(fences)
         await self._takeover.look_at(write for write, _ in outcomes.refused)
         return clock.earliest((self._doubts.until, *map(self._again_at, outcomes.failed)))
 
-    def _is_current(self, write: Write) -> bool:
-        """Tell whether what is admitted is what its job wants now; if not, the Workload is brought up to date first."""
-        stored = self._tables.workloads.get(write.key)
-        if stored is None or stored.is_slice or write.step not in {Step.ADMIT, Step.CLAIM}:
-            return True
-        return lifecycle.is_as_wanted(self._known.state(stored.job_uid, Memory()))
-
     # What both need
 
-    async def _carry_out(self, about: str, writes: Sequence[Write]) -> executor.Outcomes:
-        self._context.show(f"admission: {about}", _Plan(writes))
+    async def _carry_out(self, writes: Sequence[Write]) -> executor.Outcomes:
         outcomes = await self._executor.carry_out(writes)
         self._reporter.count(outcomes.done)
         return outcomes

@@ -19,8 +19,7 @@ from autoscaler.admission.writes import On, Write
 REST: Final = 9.0
 """After a batch of reports the next waits so many times as long as that took: jobs and quota come first."""
 REST_MAX_SECONDS: Final = 10.0
-CarryOut = Callable[[str, Sequence[Write]], Awaitable[Outcomes]]
-"""Carries out writes, which are shown under a name."""
+CarryOut = Callable[[Sequence[Write]], Awaitable[Outcomes]]
 DueAt = Callable[[Write], float | None]
 """Returns when a write that was refused is tried again, on the monotonic clock; None: now."""
 Tell = Callable[[str, Write], None]
@@ -72,7 +71,7 @@ class Reporter:
         planned = [*self._queues.due(), *self._waiting.due()]
         left = {id(write): write for write in planned}
         try:
-            outcomes = await carry_out("reports", planned)
+            outcomes = await carry_out(planned)
             for write in outcomes.done:
                 del left[id(write)]
                 self._tell(write, tell)

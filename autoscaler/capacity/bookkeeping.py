@@ -112,8 +112,7 @@ class Bookkeeper:
 
     def _sight(self, snapshot: Snapshot, *, is_everything: bool) -> lives.Sight:
         """Return what is seen of instances of which anything changed, and of some others; or of all."""
-        told = self._clouds.lives()
-        changed = self._changes.take(snapshot, told)
+        changed = self._changes.take(snapshot, self._clouds.lives())
         if is_everything:
             self._unchanged, changed = frozenset(), tuple(self._table)
         else:
@@ -121,11 +120,15 @@ class Bookkeeper:
             self._unchanged = frozenset(key.name for key in others)
             changed = (*changed, *others.values())
             snapshot = self._changes.narrowed(snapshot, changed)
+        return self.sight(snapshot, changed)
+
+    def sight(self, snapshot: Snapshot, records: tuple[Record, ...] | None = None) -> lives.Sight:
+        """Return what is seen of the instances of these objects; None: of all."""
         return lives.Sight(
             snapshot=snapshot,
-            instances=changed,
+            instances=tuple(self._table) if records is None else records,
             taken=self._changes.taken_numbers(),
-            lives=told,
+            lives=self._clouds.lives(),
             asked=self._clouds.asked(),
             accounts=frozenset(self._clouds.seen),
             ends=self._clouds.ends(),

@@ -37,6 +37,7 @@ from autoscaler.capacity import (
     model,
     node_index,
     opening,
+    planned,
     pod_index,
     publisher,
     publishing,
@@ -51,6 +52,7 @@ from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.plan import Launch, Plan
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud.prices import Prices
+from autoscaler.control import plans
 from autoscaler.kube import kinds, objects, store
 
 log = structlog.get_logger()
@@ -180,6 +182,19 @@ class Controller:
             yield now + min(BOOKS_SECONDS, self._books.pause())
         if plan.launches or plan.resizes or not is_kept:
             yield now + AGAIN_SECONDS
+
+    async def planned(self) -> plans.Planned:
+        """Say what would be done now."""
+        if not self._clouds.is_read() or not self._foreign.is_known:
+            return plans.Planned(unknown=("everything: not all provider accounts have been read yet",))
+        if self._farewells.have_left:
+            return plans.Planned()
+        snapshot = self._shortages.added(self._snapshot())
+        records, unheld = self._books.sight(snapshot), self._farewells.unheld
+        commands = await self._context.plan(
+            planned.commands, snapshot, self._policy, self._last.memory, records, unheld
+        )
+        return plans.Planned(commands=commands)
 
     def _snapshot(self) -> Snapshot:
         pods, indexed = self._claims.pods(self._pod_index)

@@ -75,6 +75,12 @@ class Farewells:
         """Tell whether the whole stack leaves and its last work has ended."""
         return self.is_dissolving and self._closing_since is not None
 
+    @property
+    def unheld(self) -> list[str]:
+        """The pools that stay and do not carry our finalizer yet."""
+        staying = [each for each in self._pools if each.meta.deleted_at is None and not self.is_dissolving]
+        return sorted(each.meta.key.name for each in staying if keys.FINALIZER not in each.meta.finalizers)
+
     def who(self) -> dict[str, float]:
         """Return the pools that are being removed, and since when."""
         return leaving.who(self._pools, self._object.since if self.is_dissolving else None)

@@ -59,6 +59,10 @@ class Shortages:
         if self._failed:
             asking = {group.name for group in snapshot.groups if group.desired > availability.has(group)}
             self._failed &= asking
+        return self.added(snapshot)
+
+    def added(self, snapshot: Snapshot) -> Snapshot:
+        """Add to a snapshot what is known."""
         overdue = frozenset(name for name, lack in self._lacks.items() if lack.is_over)
         return dataclasses.replace(snapshot, unavailable=dict(self._known), failed=self._failed, overdue=overdue)
 

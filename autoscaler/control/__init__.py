@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from autoscaler import clock
 from autoscaler.control import metrics, plans
@@ -21,6 +21,15 @@ class Controller(Protocol):
 
         Return when, in seconds since the epoch, time alone will change the answer; None if it will not.
         """
+        ...
+
+
+@runtime_checkable
+class Planning(Protocol):
+    """A controller that can say what it would do now."""
+
+    def planned(self) -> Coroutine[Any, Any, plans.Planned]:
+        """Decide as a cycle does, and carry nothing out: nothing is written, and no later cycle decides otherwise."""
         ...
 
 
@@ -75,8 +84,6 @@ class ControllerContext:
     we may not act; False: we only observe, and go on as if it had been done."""
     measure: Callable[[metrics.Measure], None]
     """Have numbers gathered whenever metrics are asked for."""
-    show: Callable[[str, plans.Plan], None]
-    """Show a plan, by the name of what it is about, before it is carried out: observe mode logs it."""
 
     def tell(  # noqa: PLR0913  # an event has as many parts
         self,

@@ -1,11 +1,9 @@
-"""What a controller would do now, as data that can be printed, and how it is printed. Printing it is the dry run."""
+"""What a controller would do now, as data, and how facts are printed. Printing a plan is the dry run."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Final, Protocol
-
-from autoscaler.api.manifests import Manifest
+from dataclasses import dataclass
+from typing import Final
 
 WIDTH: Final = 80
 _NAMES: Final = 13
@@ -23,18 +21,16 @@ class Command:
     why: str
 
 
-class Plan(Protocol):
-    """A decision of a controller."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a controller would do now: the next step for each object; what follows from it is planned once it is done.
 
-    def commands(self) -> Iterable[Command]:
-        """Return what is to be done, in order."""
-        ...
+    Status, events and Leases are not in it: they tell what was done.
+    """
 
-
-def text(plan: Plan) -> str:
-    """Write a plan for people: a paragraph for each command."""
-    lines = [f"{each.verb} {each.what}: {each.why}" for each in plan.commands()]
-    return "\n".join(map(wrapped, lines)) or "nothing to do"
+    commands: tuple[Command, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """What cannot be said now, and why."""
 
 
 def wrapped(line: str) -> str:
@@ -53,8 +49,3 @@ def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def as_json(plan: Plan) -> list[Manifest]:
-    """Write a plan for programs."""
-    return [asdict(each) for each in plan.commands()]

@@ -7,14 +7,14 @@ Nothing is decided here.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
 
 from autoscaler import clock, control
 from autoscaler.api import controllers, resources
-from autoscaler.control import farewell, pacing, plans, takeover
+from autoscaler.control import copies, farewell, pacing, plans, takeover
 from autoscaler.kube import kinds, objects, writer
 from autoscaler.machines import (
     assembling,
@@ -25,8 +25,8 @@ from autoscaler.machines import (
     known,
     leaving,
     making,
-    model,
     owned,
+    planned,
     reporting,
     telling,
     views,
@@ -47,16 +47,6 @@ FAILED_SECONDS: Final = 60.0
 """How long a group is left alone about which nothing could be decided."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """Writes, as they are shown."""
-
-    writes: Sequence[Write]
-
-    def commands(self) -> Iterator[plans.Command]:
-        yield from map(writes.shown, self.writes)
-
-
 class Controller:
     """Handles the Machines of a cluster."""
 
@@ -64,6 +54,7 @@ class Controller:
         context = replace(context, writer=context.writer.with_deadlines())
         tables = known.Tables.watched(context)
         self._context = context
+        self._image = image
         self._tables = tables
         self._known = known.Known(tables, context.namespace)
         self._views = views.Views(tables, self._known)
@@ -106,6 +97,22 @@ class Controller:
         times = (self._groups.next_at, self._nodes.next_at, self._reporting.next_at, catalogue_at)
         return clock.on_wall(self._context.clock, 0.0 if self._known.is_dirty else clock.earliest(times))
 
+    async def planned(self) -> plans.Planned:
+        """Say what would be done now."""
+        if self._farewell.is_leaving:
+            return plans.Planned(unknown=("the runtime leaves: it lets go of nodes and guests",))
+        copied = copies.Copies()
+        sight = planned.Sight(
+            tables=copied.of(self._tables),
+            namespace=self._context.namespace,
+            image=self._image,
+            now=self._context.clock.now(),
+            may_open=self._takeover.unsure_until is None,
+        )
+        found, unknown = await self._context.plan(planned.decided, copied, sight)
+        due = (write for write in found if self._executor.due_at(write) is None)
+        return plans.Planned(commands=tuple(map(writes.shown, due)), unknown=tuple(unknown))
+
     async def _round(self) -> None:
         """Look at what changed, decide, and write."""
         now = self._context.clock.now()
@@ -139,14 +146,11 @@ class Controller:
     def _marks(self, changed: Sequence[NodeView]) -> Iterator[tuple[Write, NodeView]]:
         """Write what nodes should carry of ours."""
         for view in changed:
-            node = self._tables.nodes.get(objects.Key("", view.name))
-            if view.marks is None or node is None or view.held_by in self._known.unreadable:
-                continue
-            if view.marks.wake_at is not None:
+            is_ours = view.held_by not in self._known.unreadable
+            if is_ours and view.marks is not None and view.marks.wake_at is not None:
                 self._nodes.note(view.name, at=self._monotonic(view.marks.wake_at))
-            if view.marks.patch is not None:
-                why = f"its marks are to {view.marks.change}"
-                yield writes.patch(On.NODE, node, view.marks.patch, why=why, group="", step=Step.MARK), view
+            if (write := planned.mark(self._tables, self._known, view)) is not None:
+                yield write, view
 
     # Groups
 
@@ -182,19 +186,14 @@ class Controller:
         self._reporting.note(group, plan.usage, self._all_obstacles(group))
         if plan.wake_at is not None:
             self._groups.note(group, at=self._monotonic(plan.wake_at))
-        return list(self._writes(plan))
+        return self._writes(plan)
 
-    def _writes(self, plan: Plan) -> Iterator[Write]:
+    def _writes(self, plan: Plan) -> list[Write]:
         """Write what was decided; nothing is opened while something that was opened may not be seen yet."""
         unsure_until = self._takeover.unsure_until
-        for command in plan.writes:
-            pod = self._tables.pods.get(model.pod_of(command))
-            if pod is None:
-                continue
-            if unsure_until is not None and isinstance(command, OpenGuest | OpenSleeper):
-                self._groups.note(plan.group, at=self._monotonic(unsure_until))
-                continue
-            yield writes.of_command(command, pod, plan.group)
+        if unsure_until is not None and any(isinstance(each, OpenGuest | OpenSleeper) for each in plan.writes):
+            self._groups.note(plan.group, at=self._monotonic(unsure_until))
+        return list(planned.of_plan(self._tables, plan, may_open=unsure_until is None))
 
     def _note_on_their_way(self, group: str) -> None:
         """Have nodes looked at again that keep labels for guests who may be bound there in a moment."""
@@ -215,7 +214,6 @@ class Controller:
     async def _carry_out(self, chosen: Sequence[Write]) -> executor.Outcomes:
         if not chosen:
             return executor.Outcomes()
-        self._context.show("machines", _Shown(chosen))
         outcomes = await self._executor.carry_out(chosen)
         for write, error in outcomes.refused:
             if write.step is Step.OPEN:

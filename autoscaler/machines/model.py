@@ -4,7 +4,7 @@ A group is a Machine with its types, its nodes, its guests and its sleepers. Gue
 sleepers hold the room of machines that nobody uses. Amounts are integers: cpu in millis, all else in units.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -269,10 +269,6 @@ class Plan:
     """By type."""
     wake_at: float | None = None
     """When time alone changes the answer; None: never."""
-
-    def commands(self) -> Iterable[plans.Command]:
-        """Show what is to be done."""
-        return map(shown, self.writes)
 
 
 def pod_of(command: Command) -> Key:

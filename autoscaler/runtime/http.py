@@ -1,8 +1,9 @@
-"""Health and metrics over HTTP: /healthz, /readyz, /metrics. It answers from memory and never asks anybody."""
+"""Health, metrics and plans over HTTP: /healthz, /readyz, /metrics, /plan. It answers from memory and asks nobody."""
 
 import contextlib
 from collections.abc import AsyncGenerator
 
+import msgspec
 from aiohttp import web
 
 from autoscaler.runtime import process
@@ -30,8 +31,14 @@ def _application(running: process.Process) -> web.Application:
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=running.metrics.render(), headers={"Content-Type": "text/plain; version=0.0.4"})
 
+    async def plan(_: web.Request) -> web.Response:
+        if running.waits_for is not None:
+            return _verdict([running.waits_for], "not started")
+        return web.json_response(body=msgspec.json.encode(await running.plans.document()))
+
+    pages = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics, "/plan": plan}
     application = web.Application()
-    application.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+    application.add_routes([web.get(path, page) for path, page in pages.items()])
     return application
 
 

@@ -163,6 +163,11 @@ def identity_of(holder: str) -> str:
     return holder.rsplit("_", 2)[0]
 
 
+def pod_of(holder: str) -> str:
+    """Return the name of the replica, which is its pod's where it is one."""
+    return holder.rsplit("_", 2)[-2] if holder.count("_") > 1 else holder
+
+
 def elector_maker(
     time: clock.Clock,
     *,

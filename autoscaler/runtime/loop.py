@@ -84,9 +84,12 @@ class Runner:
 
     def held_back(self) -> str | None:
         """Return why no cycle may start now: something is not synced, or we may not act; None if it may."""
-        missing = next((missing for source in self.sources if (missing := source.unsynced())), None)
         closed = self._fence.closed()
-        return missing or (str(closed) if closed not in (None, fence.Closed.OBSERVING) else None)
+        return self.unsynced() or (str(closed) if closed not in (None, fence.Closed.OBSERVING) else None)
+
+    def unsynced(self) -> str | None:
+        """Return what is not synced that the controller reads; None if everything is."""
+        return next((missing for source in self.sources if (missing := source.unsynced())), None)
 
     async def run(self, controller: control.Controller) -> None:
         """Run cycles until cancelled."""

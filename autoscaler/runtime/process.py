@@ -15,9 +15,19 @@ import structlog
 
 from autoscaler import clock, control
 from autoscaler.api import keys
-from autoscaler.control import metrics, plans
+from autoscaler.control import metrics
 from autoscaler.kube import events, kinds, objects, port, reflector, store, writer
-from autoscaler.runtime import compatibility, fence, leadership, loop, pausing, telemetry, unreadable, watches
+from autoscaler.runtime import (
+    compatibility,
+    fence,
+    leadership,
+    loop,
+    pausing,
+    plan_source,
+    telemetry,
+    unreadable,
+    watches,
+)
 
 log = structlog.get_logger()
 CHECK_SECONDS: Final = 2.0
@@ -73,8 +83,9 @@ class Process:
         self._pause_reporters: dict[str, pausing.Reporter] = {}
         self._pause_writers: dict[str, writer.Writer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._planned: dict[str, plan_source.Planned] = {}
+        self.plans = plan_source.PlanSource(around.clock, self._planned)
         self._waits_for: str | None = "the API server was not asked yet"
-        """What keeps this replica from starting; None once it has."""
         self.metrics.measure(self._collect)
 
     async def run(self) -> None:
@@ -84,6 +95,11 @@ class Process:
         async with self._background(leases):
             await self._around.leadership.start(leases)
             await self._until_one_dies()
+
+    @property
+    def waits_for(self) -> str | None:
+        """What keeps this replica from starting; None once it has."""
+        return self._waits_for
 
     def unready(self) -> list[str]:
         """Return what is missing before this replica could act, were it to lead."""
@@ -122,6 +138,8 @@ class Process:
         for lease in leases:
             self._spawn(f"events {lease}", self._recorder(lease).run())
         self._spawn("rivals", self._watch_rivals())
+        if self._around.observe:
+            self._spawn("plans", self.plans.log_changes())
         try:
             for name, run in cycles.items():
                 self._spawn(f"controller {name}", run)
@@ -173,8 +191,16 @@ class Process:
         }
 
     def _start(self, name: str, registration: Registration) -> Any:  # noqa: ANN401  # a coroutine
-        runner = self._runner(name, registration.lease)
-        return runner.run(registration.build(self._context(runner, registration.lease)))
+        lease = registration.lease
+        runner = self._runner(name, lease)
+        controller = registration.build(self._context(runner, lease))
+        self._planned[name] = plan_source.Planned(
+            controller=controller,
+            leader=lambda: self._around.leadership.holder(lease),
+            closed=self._fence(lease).closed,
+            unsynced=runner.unsynced,
+        )
+        return runner.run(controller)
 
     def _start_reporter(self, lease: str) -> Any:  # noqa: ANN401  # a coroutine
         runner = self._runner(f"unreadable {lease}", lease)
@@ -219,12 +245,7 @@ class Process:
             vacant_since=lambda: self._around.leadership.vacant_since(lease),
             may_act=self._fence(lease).permits,
             measure=self.metrics.measure,
-            show=self._show,
         )
-
-    def _show(self, about: str, plan: plans.Plan) -> None:
-        if self._around.observe and (commands := plans.as_json(plan)):
-            log.info("plan", about=about, commands=commands)
 
     def _watcher(self, runner: loop.Runner, lease: str) -> Callable[..., store.Table[Any]]:
         def watch(

@@ -15,11 +15,20 @@ import structlog
 from autoscaler import backoff, clock, control
 from autoscaler.api import keys, names
 from autoscaler.api.resources.worker_pools import WorkerPool
-from autoscaler.control import farewell, metrics
+from autoscaler.control import farewell, metrics, plans
 from autoscaler.kube import batch, finalizers, kinds, objects, port, writer
 from autoscaler.queues import port as queues
-from autoscaler.workers import decide, leaving, pool_metrics, queue_reader, unhandled, worker_index, worker_pods
-from autoscaler.workers.model import Pool
+from autoscaler.workers import (
+    decide,
+    leaving,
+    planned,
+    pool_metrics,
+    queue_reader,
+    unhandled,
+    worker_index,
+    worker_pods,
+)
+from autoscaler.workers.model import Growth, Pool
 from autoscaler.workers.pool_reconciler import PoolReconciler
 from autoscaler.workers.shared import POOLS, Shared
 
@@ -94,6 +103,19 @@ class Controller:
         await self._free_orphans(workers)
         self._forget_unanswered()
         return clock.on_wall(self._context.clock, self._orphan_retry.next_at)
+
+    async def planned(self) -> plans.Planned:
+        """Say what would be done now for pools; while we are paused nobody reads their queues."""
+        if self._farewell.is_leaving:
+            return plans.Planned(unknown=("the runtime leaves: it lets go of its pools and workers",))
+        commands = [command for each, _ in self._reconcilers.values() for command in each.planned()]
+        resting = list(self._resting_pools()) if self._context.is_paused() else []
+        commands += [command for pool, workers in resting for command in self._planned_at_rest(pool, workers)]
+        gone = "its worker pool is gone: finalizer"
+        orphans = sorted(key for key in self._orphans if self._may_be_orphan(key))
+        commands += [plans.Command(verb="patch", what=f"pod {key.namespace}/{key.name}", why=gone) for key in orphans]
+        unread = f"how {len(resting)} worker pools grow: no queue is read while the runtime is paused"
+        return plans.Planned(commands=tuple(commands), unknown=(unread,) if resting else ())
 
     # The source: it hosts the reconcilers
 
@@ -236,10 +258,16 @@ class Controller:
         return pool_metrics.of([*handled, *(self._resting() if self._context.is_paused() else ())])
 
     def _resting(self) -> Iterator[pool_metrics.Numbers]:
+        for pool, workers in self._resting_pools():
+            counts = decide.counts(workers, pool.resource.spec.pool_capacity, unanswered=0)
+            yield pool_metrics.Numbers(pool=pool.meta.key, workers=counts, queue_size=pool.resource.status.queue_size)
+
+    def _resting_pools(self) -> Iterator[tuple[Pool, worker_index.PoolWorkers]]:
         for pool in self._pools:
-            spec, key = pool.resource.spec, pool.meta.key
-            if key in self._reconcilers or spec.worker_pool_class_name != self._class_name:
-                continue
-            workers = self._index.get(worker_index.PoolId(key.namespace, pool.meta.uid)) or worker_index.NOBODY
-            counts = decide.counts(workers, spec.pool_capacity, unanswered=0)
-            yield pool_metrics.Numbers(pool=key, workers=counts, queue_size=pool.resource.status.queue_size)
+            key = pool.meta.key
+            if key not in self._reconcilers and pool.resource.spec.worker_pool_class_name == self._class_name:
+                yield pool, self._index.get(worker_index.PoolId(key.namespace, pool.meta.uid)) or worker_index.NOBODY
+
+    def _planned_at_rest(self, pool: Pool, workers: worker_index.PoolWorkers) -> Iterator[plans.Command]:
+        now = self._context.clock.now()
+        return planned.of_pool(pool, workers, is_ours=True, now=now, template=None, growth=Growth())

@@ -53,20 +53,30 @@ class Growing:
         self._template_at = float("-inf")
         self._checked: int | None = None
         """The generation of the pool that the template was last checked for."""
+        self._unserved: int | None = None
+        """What the queue said last, unless somebody was made for it since, or need not be."""
         self._handover_at: float | None = None
         if pool.resource.status.managed_by not in (None, context.identity):
             self._handover_at = context.clock.monotonic() + HANDOVER_SECONDS
 
     def begin_anew(self) -> None:
         """Forget what held the pool back: it was changed."""
+        self._unserved = None
         self._refusals.succeeded()
         self._failures.succeeded()
         self._template_retry.succeeded()
 
     def plan(self, pool: Pool, queue_size: int) -> Growth:
         """Say how many workers are to be made."""
+        self._unserved = queue_size
         unanswered = self._workers.unanswered()
         return decide.grow(self._workers.there, pool.resource.spec, queue_size, unanswered=unanswered)
+
+    def planned(self, pool: Pool) -> Growth:
+        """Say how many would be made now by the last reading: nobody, if somebody was since, or that is put off."""
+        if self._unserved is None or self._held_until() is not None:
+            return Growth()
+        return self.plan(pool, self._unserved)
 
     async def carry_out(self, pool: Pool, growth: Growth) -> float | None:
         """Make workers; return when the queue should be asked again for those that could not be made now."""
@@ -75,6 +85,7 @@ class Growing:
         is_active = spec.status is PoolStatus.ACTIVE
         self._status.note_full(event_messages.full(growth, spec.pool_capacity, kept) if is_active else None)
         if not growth.create:
+            self._unserved = None
             self._status.settle(Stage.GROWTH)
         held_until = self._held_until()
         count = growth.create if held_until is None else 0
@@ -151,7 +162,10 @@ class Growing:
         self._status.fail(Stage.TEMPLATE, Problem(reason=reason, message=message))
 
     async def _create(self, prototype: pods.Prototype, count: int) -> float | None:
+        before = self._workers.total()
         outcome = await self._workers.create(count, prototype, is_wanted=self._may_grow)
+        if self._workers.total() != before:  # while we only observe, it is not
+            self._unserved = None
         if outcome.done:
             self._status.tell(event_messages.created(outcome.done))
         if outcome.failure is None:

@@ -101,17 +101,19 @@ class Growth:
 class Plan:
     """What is to be done for one pool after its queue was read."""
 
+    pool: objects.Key
     clean_up: CleanUp = CleanUp()
     growth: Growth = Growth()
 
     def commands(self) -> Iterable[plans.Command]:
         """Say it in commands."""
         for name, cause in self.clean_up.remove:
-            yield plans.Command(verb="delete", what=f"pod {name}", why=cause)
+            yield plans.Command(verb="delete", what=f"pod {self.pool.namespace}/{name}", why=cause)
         growth = self.growth
         if growth.create:
             why = f"the queue asks for {growth.wanted} more, and the pool may have {growth.capacity} more"
-            yield plans.Command(verb="create", what=f"{growth.create} worker pods", why=why)
+            what = f"{growth.create} pods of workerpool {self.pool.namespace}/{self.pool.name}"
+            yield plans.Command(verb="create", what=what, why=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

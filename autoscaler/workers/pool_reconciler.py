@@ -8,7 +8,7 @@ task ends when the pool is gone, when another operator is to handle it, or when 
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -17,10 +17,10 @@ import structlog
 from autoscaler import backoff, clock
 from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
-from autoscaler.control import steps
+from autoscaler.control import plans, steps
 from autoscaler.kube import batch, finalizers, objects, port, writer
-from autoscaler.workers import decide, event_messages, growth, poller, pool_metrics, status_writer, worker_pods
-from autoscaler.workers.model import Cause, CleanUp, Counts, Plan, Pool, Problem
+from autoscaler.workers import decide, event_messages, growth, planned, poller, pool_metrics, status_writer, worker_pods
+from autoscaler.workers.model import Cause, CleanUp, Counts, Pool, Problem
 from autoscaler.workers.shared import POOLS, Shared
 from autoscaler.workers.status_writer import Stage
 
@@ -102,6 +102,15 @@ class PoolReconciler:
         pool = self._present()
         capacity = pool.resource.spec.pool_capacity if pool else 0
         return decide.counts(self._workers.there, capacity, unanswered=self._workers.unanswered())
+
+    def planned(self) -> Iterable[plans.Command]:
+        """Say what would be done now."""
+        pool = self._present()
+        if pool is None:
+            return ()
+        grown, now = self._growth.planned(pool), self._context.clock.now()
+        is_ours, template = self._shared.is_ours(pool), self._growth.replacing
+        return planned.of_pool(pool, self._workers.there, is_ours=is_ours, now=now, template=template, growth=grown)
 
     async def run(self) -> None:
         """Go on until the pool is gone or another's, or we may not act."""
@@ -226,7 +235,7 @@ class PoolReconciler:
             await self._clean_up(pool)
         if self._size is not None and await self._try(Step.LIST, self._list):
             self.queue_size = self._size
-            again_at = await self._grow(pool, self._size)
+            again_at = await self._growth.carry_out(pool, self._growth.plan(pool, self._size))
             self._size = None  # acted on: the same number read again may speak of other jobs
             if again_at is not None:
                 self._poller.ask_again(again_at)
@@ -234,17 +243,11 @@ class PoolReconciler:
     async def _list(self, _attempts: int) -> None:
         await self._workers.look_up()
 
-    async def _grow(self, pool: Pool, size: int) -> float | None:
-        planned = self._growth.plan(pool, size)
-        self._context.show(f"worker pool {self.key.namespace}/{self.key.name}", Plan(growth=planned))
-        return await self._growth.carry_out(pool, planned)
-
     # Workers
 
     async def _clean_up(self, pool: Pool) -> None:
         await self._growth.check_template(pool)
         chosen = self._chosen(pool)
-        self._context.show(f"worker pool {self.key.namespace}/{self.key.name}", Plan(clean_up=chosen))
         self._tell_wrong(chosen)
         await self._remove(chosen)
 

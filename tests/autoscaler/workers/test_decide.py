@@ -171,12 +171,12 @@ def test_a_worker_that_never_started_is_replaced_when_its_template_changed_or_it
         assert removed(builders.pool([pod]), wanted(), template=None) == {}  # nobody knows the template
 
 
-def test_a_plan_can_be_printed() -> None:
+def test_a_plan_says_what_is_done_and_why() -> None:
     there = builders.pool([worker("pool-x7k2p", phase="Succeeded")])
-    plan = Plan(clean_up=decide.clean_up(there, wanted(3), now=NOW), growth=decide.grow(there, wanted(3), 5))
-    assert plans.text(plan).splitlines() == [
-        "delete pod pool-x7k2p: it ended",
-        "create 2 worker pods: the queue asks for 5 more, and the pool may have 2 more",
+    chosen, grown = decide.clean_up(there, wanted(3), now=NOW), decide.grow(there, wanted(3), 5)
+    plan = Plan(pool=objects.Key("a", "pool"), clean_up=chosen, growth=grown)
+    why = "the queue asks for 5 more, and the pool may have 2 more"
+    assert list(plan.commands()) == [
+        plans.Command(verb="delete", what="pod a/pool-x7k2p", why="it ended"),
+        plans.Command(verb="create", what="2 pods of workerpool a/pool", why=why),
     ]
-    assert plans.as_json(plan)[0] == {"verb": "delete", "what": "pod pool-x7k2p", "why": "it ended"}
-    assert plans.text(Plan()) == "nothing to do"

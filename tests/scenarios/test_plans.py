@@ -1,0 +1,192 @@
+"""What a plan says is what is done then, and nothing else: each controller, paused or observing, in virtual time."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from autoscaler import machines
+from autoscaler.api import keys
+from autoscaler.control.plans import Command
+from autoscaler.kube import kinds, port
+from autoscaler.runtime import process
+from autoscaler.runtime.plan_document import Section, State
+from autoscaler.simulation.cluster import SimulatedCluster
+from tests import plan_writes
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios import admission_world, capacity_world, machine_world, running, worker_world
+
+pytestmark = pytest.mark.accept("U1", part="each controller on its own, in virtual time")
+PATIENCE_SECONDS = 5.0
+
+
+def pause(cluster: SimulatedCluster, value: str | None = "true") -> None:
+    """Pause the runtime, or let it go on."""
+    body = msgspec.json.encode({"metadata": {"annotations": {keys.PAUSED: value}}})
+    path = kinds.NAMESPACES.path(running.NAMESPACE)
+    request = port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH)
+    port.required(cluster.server.handle(request, "admin"))
+
+
+@contextlib.contextmanager
+def recorded(cluster: SimulatedCluster, by: str) -> Iterator[list[plan_writes.Written]]:
+    """Record what a user writes."""
+    handle, written = cluster.server.handle, list[plan_writes.Written]()
+
+    def record(request: port.Request, user: str) -> port.Response:
+        answer = handle(request, user)
+        body = msgspec.json.decode(request.body) if request.body else {}
+        made = plan_writes.of_request(request.method, request.path, body)
+        if user == by and made is not None and answer.status < 300:
+            written.append(made)
+        return answer
+
+    cluster.server.handle = record  # type: ignore[method-assign]
+    yield written
+    cluster.server.handle = handle  # type: ignore[method-assign]
+
+
+async def section(replica: process.Process, name: str) -> Section:
+    """Ask for a plan, and twice: it changes nothing."""
+    first = await replica.plans.document()
+    await asyncio.sleep(2)
+    second = await replica.plans.document()
+    assert first.controllers == second.controllers
+    (found,) = [each for each in second.controllers if each.controller == name]
+    return found
+
+
+async def done_of(
+    replica: process.Process, cluster: SimulatedCluster, name: str, user: str
+) -> tuple[list[plan_writes.Written], list[plan_writes.Written]]:
+    """Return what a paused controller plans, and as many of the first writes that it makes once it goes on."""
+    planned = await section(replica, name)
+    assert planned.state is State.PAUSED
+    want = plan_writes.of_commands(planned.commands)
+    with recorded(cluster, user) as written:
+        pause(cluster, None)
+        await asyncio.sleep(PATIENCE_SECONDS)
+    return want, sorted(written[: len(want)])
+
+
+@simulated
+async def test_admission_does_what_it_planned() -> None:
+    world = admission_world.World()
+    world.add_queue(cpu=2)
+    world.add_job("waits")
+    async with admission_world.runtime(world) as replica:
+        await asyncio.sleep(PATIENCE_SECONDS)
+        world.add_job("big", pods=9)  # no quota for it
+        await asyncio.sleep(PATIENCE_SECONDS)
+        pause(world.cluster)
+        await asyncio.sleep(2)
+        world.add_job("new")
+        world.set_quota(standard=20)
+        await asyncio.sleep(2)
+        want, done = await done_of(replica, world.cluster, "admission", admission_world.RUNTIME.user)
+        assert done == want
+        assert [verb for verb, _ in want] == ["create", "patch status of"]
+        assert not (await section(replica, "admission")).commands
+
+
+@simulated
+async def test_machines_do_what_they_planned() -> None:
+    world = machine_world.World()
+    for node in ("n1", "n2"):
+        world.add_node(node, cpu="2")
+    world.add_machine(nodes=[machine_world.entry("n1")])
+    async with machine_world.runtime(world, machines.build) as replica:
+        await asyncio.sleep(10)
+        assert not (await section(replica, "machines")).commands
+        pause(world.cluster)
+        await asyncio.sleep(2)
+        world.add_guest()
+        nodes = [machine_world.entry(node) for node in ("n1", "n2")]
+        world.change_machine(nodePool=nodes)
+        world.add_machine("other", nodes=[])
+        await asyncio.sleep(2)
+        want, done = await done_of(replica, world.cluster, "machines", machine_world.RUNTIME.user)
+        assert done == want
+        assert ("patch", "node n2") in want
+        assert ("patch", "pod guests/guest") in want
+        assert ("create", "statefulset default/medium-other") in want
+        await asyncio.sleep(10)
+        assert not (await section(replica, "machines")).commands
+
+
+@simulated
+async def test_capacity_does_what_it_planned() -> None:
+    world = capacity_world.World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+    async with capacity_world.runtime(world) as replica:
+        world.add_pod("goes", cpu="3")
+        await asyncio.sleep(120)
+        assert not (await section(replica, "capacity")).commands
+        pause(world.cluster)
+        world.delete_pod("goes")
+        world.add_pod("comes", cpu="1", nodeSelector={keys.INSTANCE_TYPE: "m5.xlarge", "a": "b"})
+        world.add_pod("waits", cpu="3")
+        world.add_pod("waits-too", cpu="3")
+        await asyncio.sleep(120)
+        planned = await section(replica, "capacity")
+        resized = [each.what for each in planned.commands if each.verb == "resize"]
+        assert resized == ["node group workers-a-m5.xlarge from 1 to 2"]
+        assert planned.commands[-1].why == "pods that wait for a node: 1"
+        want, done = await done_of(replica, world.cluster, "capacity", "a")
+        assert done == want
+        assert world.desired() == {"workers-a-m5.xlarge": 2}
+
+
+@simulated
+async def test_an_idle_instance_is_planned_to_go_and_goes() -> None:
+    world = capacity_world.World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+    async with capacity_world.runtime(world) as replica:
+        world.add_pod("goes", cpu="3")
+        await asyncio.sleep(120)
+        (node,) = [each["metadata"]["name"] for each in world.nodes()]
+        world.delete_pod("goes")
+        await asyncio.sleep(30)
+        pause(world.cluster)
+        await asyncio.sleep(60)
+        want, done = await done_of(replica, world.cluster, "capacity", "a")
+        assert ("patch", f"node {node}") in want
+        assert done == want
+        await asyncio.sleep(60)
+        assert world.desired() == {}
+
+
+@simulated
+async def test_worker_pools_that_are_observed_say_how_they_grow_and_then_do() -> None:
+    world = worker_world.World()
+    world.add(poolCapacity=3)
+    world.line.length = 5
+    async with worker_world.runtime(world, observe=True) as replica:
+        await asyncio.sleep(120)
+        planned = await section(replica, "workers")
+        assert planned.state is State.OBSERVING
+        why = "the queue asks for 5 more, and the pool may have 3 more"
+        assert Command(verb="create", what="3 pods of workerpool default/pool", why=why) in planned.commands
+        assert not world.pods()
+    want = plan_writes.of_commands(planned.commands)
+    with recorded(world.cluster, "a") as written:
+        async with worker_world.runtime(world) as replica:
+            await asyncio.sleep(100)
+            assert not (await section(replica, "workers")).commands  # the same reading is not acted on twice
+    assert sorted(written[: len(want)]) == want
+
+
+@simulated
+async def test_worker_pools_at_rest_say_what_is_not_known_of_them() -> None:
+    world = worker_world.World(job_seconds=100)
+    world.add()
+    world.line.length = 1
+    async with worker_world.runtime(world) as replica:
+        await asyncio.sleep(70)
+        pause(world.cluster)
+        await asyncio.sleep(3600)  # its worker ends meanwhile
+        planned = await section(replica, "workers")
+        assert [each.verb for each in planned.commands] == ["delete"]
+        assert planned.unknown == ("how 1 worker pools grow: no queue is read while the runtime is paused",)
