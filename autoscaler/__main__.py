@@ -8,7 +8,7 @@ import dataclasses
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,22 +25,7 @@ _LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = _parser().parse_args(argv)
-    match arguments.command:
-        case "crds":
-            print(manifests.dump(_crds(arguments.kind)), end="")
-        case "run":
-            return _run(arguments)
-        case "explain":
-            return _explain(arguments)
-        case "simulate":
-            return _simulate(arguments)
-        case "release":
-            return _release(arguments)
-        case "policies":
-            return _policies(arguments)
-        case _:
-            print(version.VERSION)
-    return 0
+    return _COMMANDS[arguments.command](arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Run the controllers until SIGTERM. A flag may be given as the environment variable in brackets.",
     )
     settings.add_arguments(run_command, settings.CONTROLLERS)
+    _add_plan(commands.add_parser("plan", help="print what all controllers would do now, and why"))
     explain_command = commands.add_parser(
         "explain",
         help="say why a pod, a job or a Workload waits",
@@ -60,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain_command.add_argument("kind", choices=("pod", "job", "workload"), help="what to explain")
     explain_command.add_argument("name", metavar="NAMESPACE/NAME", help="which one")
-    explain_command.add_argument("--kubeconfig", help="default: the pod's ServiceAccount [KUBECONFIG]")
+    explain_command.add_argument(
+        "--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]"
+    )
     explain_command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
     simulate_command = commands.add_parser(
         "simulate",
@@ -82,6 +70,18 @@ def _parser() -> argparse.ArgumentParser:
     _add_policies(commands.add_parser("policies", help="print the admission policies as YAML"))
     commands.add_parser("version", help="print the version")
     return parser
+
+
+def _add_plan(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Print what all controllers would do now, and why: the next step for each object. The leader is asked, through "
+        "the API server; nothing is written."
+    )
+    command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    command.add_argument("--url", type=_url, help="where the runtime listens, if it is no pod: http://HOST:PORT")
+    command.add_argument("--namespace", help="the runtime's namespace; default: that of the leader's pod")
+    command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
+    command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
 
 
 def _add_policies(command: argparse.ArgumentParser) -> None:
@@ -123,6 +123,19 @@ def _run(arguments: argparse.Namespace) -> int:
     return run.run(chosen, controllers.registrations)
 
 
+def _plan(arguments: argparse.Namespace) -> int:
+    from autoscaler.runtime import plan, plan_document  # noqa: PLC0415  # see above
+
+    try:
+        origin = None if arguments.url else settings.read_origin(arguments, is_home_read=True)
+        found = plan.plan(plan.Place(origin=origin, namespace=arguments.namespace, url=arguments.url or ""))
+    except (settings.SettingsError, plan.PlanError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(plan_document.as_json(found) if arguments.output == "json" else plan_document.text(found))
+    return 0
+
+
 def _explain(arguments: argparse.Namespace) -> int:
     from autoscaler.runtime import explain  # noqa: PLC0415  # see above
 
@@ -131,7 +144,11 @@ def _explain(arguments: argparse.Namespace) -> int:
         print(f"{arguments.name!r} must be NAMESPACE/NAME", file=sys.stderr)
         return 2
     try:
-        print(explain.explain(settings.read_origin(arguments), arguments.kind, objects.Key(namespace, name)))
+        print(
+            explain.explain(
+                settings.read_origin(arguments, is_home_read=True), arguments.kind, objects.Key(namespace, name)
+            )
+        )
     except (settings.SettingsError, explain.ExplainError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -196,8 +213,33 @@ def _account(given: str) -> policies.Runtime:
     )
 
 
-def _crds(kind: str | None) -> list[manifests.Manifest]:
-    return [crds.crd(model) for model in resources.KINDS if kind in (None, model.__name__)]
+def _url(given: str) -> str:
+    if re.fullmatch(r"https?://[^\s/]+(/\S*)?", given):
+        return given
+    raise argparse.ArgumentTypeError(f"{given!r} is no URL: give one such as http://127.0.0.1:8080")
+
+
+def _crds(arguments: argparse.Namespace) -> int:
+    chosen = [crds.crd(model) for model in resources.KINDS if arguments.kind in (None, model.__name__)]
+    print(manifests.dump(chosen), end="")
+    return 0
+
+
+def _version(_: argparse.Namespace) -> int:
+    print(version.VERSION)
+    return 0
+
+
+_COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "run": _run,
+    "plan": _plan,
+    "explain": _explain,
+    "simulate": _simulate,
+    "release": _release,
+    "crds": _crds,
+    "policies": _policies,
+    "version": _version,
+}
 
 
 if __name__ == "__main__":

@@ -183,10 +183,17 @@ def read(arguments: argparse.Namespace, known: Sequence[str], environment: Mappi
         raise SettingsError("\n".join(_complaints(error))) from error
 
 
-def read_origin(arguments: argparse.Namespace, environment: Mapping[str, str] | None = None) -> credentials.Origin:
-    """Read who we are to the API server, for commands that need nothing else."""
+def read_origin(
+    arguments: argparse.Namespace, environment: Mapping[str, str] | None = None, *, is_home_read: bool = False
+) -> credentials.Origin:
+    """Read who we are to the API server, for commands that need nothing else; as kubectl does, also from home."""
+    around = os.environ if environment is None else environment
+    given = _surroundings(arguments, around)
+    home = Path(around.get("HOME", "/")) / ".kube" / "config"
+    if is_home_read and not given["kubeconfig"] and home.is_file():
+        given["kubeconfig"] = str(home)
     try:
-        return _origin(_surroundings(arguments, os.environ if environment is None else environment))
+        return _origin(given)
     except ValueError as error:
         raise SettingsError(str(error)) from error
 
