@@ -194,7 +194,8 @@ class Controller:
         commands = await self._context.plan(
             planned.commands, snapshot, self._policy, self._last.memory, records, unheld
         )
-        return plans.Planned(commands=commands)
+        old = ("what has changed in AWS since the pause began: nobody reads it meanwhile",)
+        return plans.Planned(commands=commands, unknown=old if self._context.is_paused() else ())
 
     def _snapshot(self) -> Snapshot:
         pods, indexed = self._claims.pods(self._pod_index)

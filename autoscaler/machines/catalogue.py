@@ -14,7 +14,7 @@ import structlog
 from autoscaler import backoff, control
 from autoscaler.api import machine_catalogue, names
 from autoscaler.api.manifests import Manifest
-from autoscaler.control import polling
+from autoscaler.control import plans, polling
 from autoscaler.kube import kinds, port, writer
 from autoscaler.machines import owned
 from autoscaler.machines.known import Machine
@@ -49,10 +49,21 @@ class Catalogue:
 
     def follow(self, machines: Iterable[Machine], *, kept: frozenset[str] = frozenset()) -> None:
         """Take over what Machines say; groups that are kept stay as they are found."""
-        staying = (each for each in machines if each.meta.deleted_at is None)
-        in_order = sorted(staying, key=lambda each: (each.meta.created_at, each.meta.key.name))
-        made = machine_catalogue.catalogue((each.meta.key.name, each.resource.spec) for each in in_order)
-        self._wanted, self.left_out = _Wanted(made, kept), frozenset(made.left_out)
+        self._wanted = _wanted(machines, kept)
+        self.left_out = frozenset(self._wanted.made.left_out)
+
+    async def planned(self, machines: Iterable[Machine], *, kept: frozenset[str]) -> plans.Planned:
+        """Say what would be written; nobody watches it, so it is read for that."""
+        wanted, what = _wanted(machines, kept), f"configmap {self._context.namespace}/{names.MACHINE_CATALOGUE}"
+        try:
+            found = await self._find()
+        except port.KubeError as error:
+            return plans.Planned(unknown=(f"{what}: {error}",))
+        there = found.manifest.get("data") or {} if found is not None else {}
+        if found is not None and not _changes(machine_catalogue.with_kept(wanted.made, there, wanted.kept), there):
+            return plans.Planned()
+        verb = "create" if found is None else "patch"
+        return plans.Planned(commands=(plans.Command(verb=verb, what=what, why="machine types have changed"),))
 
     async def keep(self) -> float | None:
         """Write it if it says something else; return when to try again, on the monotonic clock."""
@@ -113,6 +124,13 @@ class Catalogue:
             "metadata": metadata,
             "data": dict(data),
         }
+
+
+def _wanted(machines: Iterable[Machine], kept: frozenset[str]) -> _Wanted:
+    staying = (each for each in machines if each.meta.deleted_at is None)
+    in_order = sorted(staying, key=lambda each: (each.meta.created_at, each.meta.key.name))
+    made = machine_catalogue.catalogue((each.meta.key.name, each.resource.spec) for each in in_order)
+    return _Wanted(made, kept)
 
 
 def _changes(wanted: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str | None]:

@@ -110,8 +110,9 @@ class Controller:
             may_open=self._takeover.unsure_until is None,
         )
         found, unknown = await self._context.plan(planned.decided, copied, sight)
-        due = (write for write in found if self._executor.due_at(write) is None)
-        return plans.Planned(commands=tuple(map(writes.shown, due)), unknown=tuple(unknown))
+        due = map(writes.shown, (write for write in found if self._executor.due_at(write) is None))
+        listed = await self._catalogue.planned(self._tables.machines, kept=self._known.unreadable)
+        return plans.Planned(commands=(*due, *listed.commands), unknown=(*unknown, *listed.unknown))
 
     async def _round(self) -> None:
         """Look at what changed, decide, and write."""
