@@ -65,6 +65,9 @@ class Options:
     region: str = "eu-west-1"
     boot_seconds: float = 0.0  # from an instance's launch to its node
     fleet_interval_seconds: float = 0.5
+    pod_proxy: str = (
+        ""  # http://127.0.0.1:PORT: an HTTP proxy by which the API server reaches pods, which have no network
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,10 @@ class Paths:
     @property
     def audit_policy(self) -> Path:
         return self.root / "pki" / "audit-policy.yaml"
+
+    @property
+    def egress(self) -> Path:
+        return self.root / "pki" / "egress.yaml"
 
     @property
     def audit_log(self) -> Path:
@@ -201,6 +208,7 @@ def _api_server(blueprint: Blueprint) -> tuple[str, ...]:
         f"--service-account-signing-key-file={pki.service_account_key}",
         f"--service-cluster-ip-range={SERVICE_CIDR}",
         *(_audit(blueprint.paths) if blueprint.options.audit else ()),
+        *((f"--egress-selector-config-file={blueprint.paths.egress}",) if blueprint.options.pod_proxy else ()),
     )
 
 

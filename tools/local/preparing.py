@@ -18,6 +18,17 @@ rules:
   verbs: [get, list, watch]
 - level: Request
 """
+EGRESS = """\
+apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport:
+      uds:
+        udsName: "{socket}"
+"""
 CLIENTS = (
     Component.CONTROLLER_MANAGER,
     Component.SCHEDULER,
@@ -38,6 +49,7 @@ def prepare(blueprint: components.Blueprint) -> None:
     paths.data.mkdir(parents=True, exist_ok=True)
     pki = certificates.write(paths.pki.directory)
     paths.audit_policy.write_text(AUDIT_POLICY)
+    paths.egress.write_text(EGRESS.format(socket=blueprint.options.pod_proxy))
     for component in CLIENTS:
         access = access_of(component.value, pki, blueprint.api_url)
         kubeconfig.write(paths.component_kubeconfig(component), access, user=component.value)
