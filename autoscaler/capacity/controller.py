@@ -8,7 +8,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 
@@ -97,7 +97,7 @@ class Controller:
         self._volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
         self._volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
         self._clouds = clouds.Clouds(context, open_cloud)
-        beside = {
+        beside: dict[str, afresh.Afresh[Any]] = {
             "pod_index": afresh.Afresh(self._pods, self._pod_index, pod_index.PodIndex, portion=INDEXED_PORTION),
             "node_index": afresh.Afresh(self._nodes, self._node_index, node_index.NodeIndex, portion=INDEXED_PORTION),
         }

@@ -219,9 +219,11 @@ async def test_beside_another_scaler_nothing_is_started_ended_marked_or_evicted_
         world.cloud.news.tell(cloud.SpotInterruption(instance=doomed))
         await live_beside(world, 600)
         assert (calls[Call.SET_DESIRED], calls[Call.TERMINATE]) == asked
-        assert not [
-            each.path for each in requests if each.method != "GET" and ("/nodes" in each.path or "/pods" in each.path)
+        written = [
+            each for each in requests if each.method != "GET" and ("/nodes" in each.path or "/pods" in each.path)
         ]
+        assert [each.path for each in written] == [kinds.NODES.path(f"ip-{doomed}")]
+        assert msgspec.json.decode(written[0].body or b"")["metadata"]["annotations"].keys() == {keys.INTERRUPTED_AT}
         assert world.desired() == {A: 2, B: 1, C: 1}
         assert service.running() == before
         told = "cluster-autoscaler (ca-0) scales this cluster's nodes"

@@ -12,7 +12,7 @@ from tests.autoscaler.capacity import books, seen
 from tests.autoscaler.capacity.test_indexes import NAMES, POD, versioned
 
 STEP = st.tuples(NAMES, st.none() | POD, st.integers(0, 2))
-LIVING = {"phase": "Ready", "instanceCreatedAt": books.date(books.START), "instanceType": "m5.large"}
+LIVING: dict[str, Any] = {"phase": "Ready", "instanceCreatedAt": books.date(books.START), "instanceType": "m5.large"}
 
 
 def _record(version: int, name: str) -> objects.Custom[Any]:
