@@ -168,7 +168,6 @@ class Waiting(_Struct, frozen=True):
 
 class Terminated(_Struct, frozen=True):
     finished_at: datetime | None = None
-    exit_code: int = 0
 
 
 class ContainerState(_Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from autoscaler.api import keys, version
-from autoscaler.kube import kinds, port
+from autoscaler.kube import kinds, listing, objects, port
 
 _PART_OF: Final = {"labelSelector": "app.kubernetes.io/part-of=sluice"}
 
@@ -24,26 +24,12 @@ class _Version(msgspec.Struct):
     git_version: str = msgspec.field(name="gitVersion", default="")
 
 
-class _Meta(msgspec.Struct):
-    name: str
-    labels: dict[str, str] = {}
-
-
-class _Definition(msgspec.Struct):
-    metadata: _Meta
-
-
-class _Definitions(msgspec.Struct):
-    items: list[_Definition] = []
-
-
 async def check(api: port.Api) -> None:
     """Raise IncompatibleError if Kubernetes or a definition of ours is too old."""
     served = msgspec.json.decode(await port.get(api, "/version"), type=_Version)
     kubernetes(served.major, served.minor, served.git_version)
-    listed = msgspec.json.decode(await port.get(api, kinds.DEFINITIONS.collection(), _PART_OF), type=_Definitions)
-    for item in listed.items:
-        definition(item.metadata.name, item.metadata.labels.get(keys.VERSION, ""))
+    for found in await listing.read(api, kinds.DEFINITIONS, objects.simple, query=_PART_OF):
+        definition(found.meta.key.name, found.meta.labels.get(keys.VERSION, ""))
 
 
 def kubernetes(major: str, minor: str, full: str) -> None:

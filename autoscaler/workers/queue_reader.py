@@ -18,7 +18,6 @@ TIMEOUT_SECONDS: Final = 15.0
 """For a reading in all. Queues have limits of their own within it."""
 _STALE: Final = frozenset({queues.Reason.UNAUTHORIZED, queues.Reason.UNTRUSTED, queues.Reason.BAD_SECRET})
 """What a Secret that was changed meanwhile looks like."""
-_FORBIDDEN: Final = 403
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +71,10 @@ class QueueReader:
     async def _fetch(self, key: objects.Key) -> queues.SecretData:
         self._secrets.pop(key, None)
         try:
-            data = await secret_data.read(self._api, key)
-        except port.KubeError as error:
-            raise _missing(key, error) from error
-        except secret_data.MalformedSecretError as error:
-            raise queues.QueueError(queues.Reason.BAD_SECRET, str(error)) from error
+            data = await secret_data.read(self._api, key, holding=f"key {queues.API_KEY}")
+        except secret_data.SecretError as error:
+            is_bad = isinstance(error, secret_data.MalformedSecretError)
+            reason = queues.Reason.BAD_SECRET if is_bad else queues.Reason.MISSING_SECRET
+            raise queues.QueueError(reason, f"the queue was not asked: {error}") from error
         self._secrets[key] = _Kept(data, self._time.monotonic() + KEEP_SECONDS)
         return data
-
-
-def _missing(key: objects.Key, error: port.KubeError) -> queues.QueueError:
-    where = f"Secret {key.name} in namespace {key.namespace}"
-    match error:
-        case port.NotFoundError():
-            say = f"{where} is not there: create it with key {queues.API_KEY}"
-        case port.ApiError(status=status) if status == _FORBIDDEN:
-            say = (
-                f"{where} may not be read: a RoleBinding that lets the runtime read Secrets there is missing. "
-                f"Add {key.namespace} to autoscaler.secretNamespaces of the stack"
-            )
-        case _:
-            say = f"{where} could not be read: {error}"
-    return queues.QueueError(queues.Reason.MISSING_SECRET, f"the queue was not asked: {say}")

@@ -32,6 +32,7 @@ from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
 
 Policy = ValidatingPolicy | MutatingPolicy
 
+_JOBS: tuple[Policy, ...] = (job_gates.JOB, job_gates.RAY_CLUSTER, job_queue.JOB, job_queue.RAY_CLUSTER)
 POLICIES: tuple[Policy, ...] = (
     machine_group.POLICY,
     node_preference.POLICY,
@@ -44,10 +45,7 @@ POLICIES: tuple[Policy, ...] = (
     exclusive_pools.LISTED_ELSEWHERE,
     exclusive_pools.LISTS_ANOTHERS,
     namespace_scope.POLICY,
-    job_gates.JOB,
-    job_gates.RAY_CLUSTER,
-    job_queue.JOB,
-    job_queue.RAY_CLUSTER,
+    *_JOBS,
     redis_cleanup.POLICY,
     machine_guests.LABELS,
     machine_guests.BINDINGS,
@@ -101,10 +99,7 @@ def about_guests(namespace: str) -> tuple[Policy, ...]:
 def about_jobs(user: str) -> tuple[Policy, ...]:
     """Return the policies that hold queued jobs to their quota, for a runtime that is this user."""
     return (
-        job_gates.JOB,
-        job_gates.RAY_CLUSTER,
-        job_queue.JOB,
-        job_queue.RAY_CLUSTER,
+        *_JOBS,
         *(policy for policy in writers.policies(user) if policy.match.resources == ("workloads",)),
         workloads.kept_by(user),
         placement_gate.kept_by(user),

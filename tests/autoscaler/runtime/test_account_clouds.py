@@ -64,7 +64,7 @@ def test_credentials_come_from_the_secret_and_are_never_shown() -> None:
     ("api", "reason", "want"),
     [
         (Secrets(404), cloud.Reason.DENIED, "is not there: create it"),
-        (Secrets(403), cloud.Reason.DENIED, "add sluice-system to autoscaler.secretNamespaces"),
+        (Secrets(403), cloud.Reason.DENIED, "Add sluice-system to autoscaler.secretNamespaces"),
         (Secrets(503), cloud.Reason.UNREACHABLE, "could not be read"),
         (Secrets(accessKeyId="AKIAEXAMPLE"), cloud.Reason.DENIED, "secretAccessKey"),
     ],
