@@ -155,11 +155,11 @@ class Controller:
         # 2. Decide.
         plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy, self._last.memory)
         self._learn(snapshot, plan)
-        # 3. Act: on records first; clouds are asked beside the cycle.
-        kept = [await self._books.keep(snapshot), await self._claims.settle()]
-        kept.append(await self._claims.claim(snapshot, plan.landed))
+        # 3. Act: clouds are asked beside the cycle; what ends is recorded first.
         self._calls.resize(plan.resizes)
         self._launch(plan)
+        kept = [await self._books.keep(snapshot), await self._claims.settle()]
+        kept.append(await self._claims.claim(snapshot, plan.landed))
         wakes = [await self._opener.open(plan.openings), await self._departures.carry_out(plan)]
         wakes.append(await self._farewells.carry_out(snapshot))
         # 4. Report.

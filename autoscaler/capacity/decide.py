@@ -26,7 +26,7 @@ from autoscaler.capacity import (
     supply,
 )
 from autoscaler.capacity.experience import Landed, Waiting
-from autoscaler.capacity.model import Demand, Filling, Policy, Situation
+from autoscaler.capacity.model import Demand, Placement, Policy, Situation
 from autoscaler.capacity.plan import NOTHING, Despair, Disruption, Launch, Memory, Plan
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
@@ -136,7 +136,7 @@ def _landed(rationed: rationing.Rationed, likes: dict[Demand, Waiting]) -> Lande
 
 def _launches(snapshot: Snapshot, rationed: rationing.Rationed) -> tuple[Launch, ...]:
     groups = {group.key: group for group in snapshot.groups}
-    pods = _waiting(rationed.placed.launches, rationed.pods)
+    pods = _waiting(rationed.placed, rationed.pods)
     return tuple(
         Launch(
             key=key,
@@ -150,13 +150,15 @@ def _launches(snapshot: Snapshot, rationed: rationing.Rationed) -> tuple[Launch,
     )
 
 
-def _waiting(launches: tuple[Filling, ...], pods: rationing.Pods) -> dict[NodeGroupKey, list[objects.Pod]]:
-    """Share out who waits for which group; pods of one demand are alike, so any of them will do."""
-    taken: Counter[Demand] = Counter()
+def _waiting(placed: Placement, pods: rationing.Pods) -> dict[NodeGroupKey, list[objects.Pod]]:
+    """Share out who waits for which group; pods of one demand are alike: the first have room, the last get none."""
+    shares = [(each.key, share.demand, share.count * each.nodes) for each in placed.launches for share in each.shares]
+    others = Counter({each.demand: each.count for each in placed.unplaced})
+    for _, made, count in shares:
+        others[made] += count
+    first = {made: max(0, len(pods[made]) - others[made]) for _, made, _ in shares}
     waiting = defaultdict[NodeGroupKey, list[objects.Pod]](list)
-    for filling in launches:
-        for share in filling.shares:
-            first, count = taken[share.demand], share.count * filling.nodes
-            taken[share.demand] += count
-            waiting[filling.key] += pods[share.demand][first : first + count]
+    for key, made, count in shares:
+        waiting[key] += pods[made][first[made] : first[made] + count]
+        first[made] += count
     return waiting

@@ -4,6 +4,7 @@ What goes is decided in `replacing`, `drains` and `removal`. Nothing that may ha
 moment ago: a node is marked first, and its pods are read again from the API server before its instance ends.
 """
 
+import asyncio
 from typing import Final
 
 import structlog
@@ -53,14 +54,12 @@ class Departures:
         useless = [each for each in plan.disruptions if each.is_useless]
         drained = [each for each in plan.disruptions if not each.instance]
         idle = {each.node_name: each for each in plan.disruptions if each.instance and not each.is_useless}
-        for node in plan.spared:
-            await self._spare(node)
+        await asyncio.gather(*map(self._spare, plan.spared))
         drained_at = await self._drainer.drain(drained)
         there = {node.meta.key.name for node in marks.marked(self._nodes.snapshot())}  # somebody may take it off
         self._marked = {name: at for name, at in self._marked.items() if name in idle and name in there}
         unmarked = [each for name, each in idle.items() if name not in self._marked]
-        for each in unmarked:
-            await self._mark(each)
+        await asyncio.gather(*map(self._mark, unmarked))
         due = [each for name, each in idle.items() if name in there and each.wait_until <= now + TICK_SECONDS]
         self._calls.end((*useless, *due), self._may_end)
         again = now + AGAIN_SECONDS if useless or due or unmarked else None

@@ -46,8 +46,7 @@ class Drainer:
         node = self._nodes.get(drain.node) if drain.node is not None else None
         if node is None:
             return True
-        async with self._slots:
-            await self.mark(node, drain.reason)
+        await self.mark(node, drain.reason)
         return all(await asyncio.gather(*(self._ask(pod, drain) for pod in drain.evict)))
 
     async def _ask(self, pod: objects.Pod, drain: Disruption) -> bool:
@@ -71,8 +70,10 @@ class Drainer:
 
     async def _set_taints(self, node: objects.Node, wanted: Iterable[objects.NodeTaint]) -> None:
         changes = {"spec": {"taints": taints.written(wanted, node.tainted_at)}}
+        only_if = writer.Precondition.of(node)
         try:
-            await self._context.writer.patch(self._target, node.meta.key, changes, only_if=writer.Precondition.of(node))
+            async with self._slots:
+                await self._context.writer.patch(self._target, node.meta.key, changes, only_if=only_if)
         except port.KubeError as error:  # it changed or is gone, and that wakes us; or the next cycle tries again
             log.info("node_not_marked", node=node.meta.key.name, error=str(error))
 
