@@ -87,28 +87,22 @@ class Bookkeeper:
         """Return after how many seconds the next objects should be looked at, whether anything changed or not."""
         return self._rechecks.pause()
 
-    async def keep(self, snapshot: Snapshot) -> bool:
-        """Bring the books up to date with what is seen; False: not all could be written, and it must be done again."""
+    def look(self, snapshot: Snapshot) -> lives.Sight:
+        """Return what is to be decided on: what is seen of instances of which anything may have changed."""
         was_finished, self._is_finished = self._is_finished, False
-        plan, is_written = await self._write(snapshot, is_everything=not was_finished)
-        if plan.creates:  # an object is made without a status: it gets it now, since our own writes do not wake us
-            _, is_filled = await self._write(snapshot, is_everything=False)
-            is_written = is_written and is_filled
-        self._is_first, self._is_finished = False, True
-        return is_written
+        return self._sight(snapshot, is_everything=not was_finished)
 
-    async def _write(self, snapshot: Snapshot, *, is_everything: bool) -> tuple[lives.Plan, bool]:
-        sight = self._sight(snapshot, is_everything=is_everything)
-        plan: lives.Plan = await self._context.plan(lives.decide, sight)
+    async def write(self, plan: lives.Plan) -> bool:
+        """Write what was decided; False: not all could be written, and it must be done again."""
         missed = {each.name for each in plan.changes if not each.is_time_alone}
         self._rechecks.tell("record_changes", self._unchanged & missed)
         self._clouds.ask({question.instance: question.group for question in plan.questions})
         for question in plan.questions:
             self._changes.note_instance(question.instance)
-        written = await asyncio.gather(
-            *(self._create(each) for each in plan.creates), *(self._change(each) for each in plan.changes)
-        )
-        return plan, all(written)
+        created = all(await asyncio.gather(*map(self._create, plan.creates)))
+        changed = all(await asyncio.gather(*map(self._change, plan.changes)))
+        self._is_first, self._is_finished = self._is_first and bool(plan.creates), True
+        return created and changed
 
     def _sight(self, snapshot: Snapshot, *, is_everything: bool) -> lives.Sight:
         """Return what is seen of instances of which anything changed, and of some others; or of all."""
@@ -156,6 +150,7 @@ class Bookkeeper:
         except port.KubeError as error:
             log.warning("instance_not_recorded", instance=create.name, error=str(error))
             return False
+        self._context.wake(clouds.KIND, objects.Key("", create.name))  # it gets its status now
         return True
 
     async def _change(self, change: lives.Change) -> bool:

@@ -153,12 +153,13 @@ class Controller:
         self._shortages.recall((each.resource for each in self._pools), self._context.clock.now())
         snapshot = self._shortages.observe(self._snapshot(), outcomes)
         # 2. Decide.
-        plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy, self._last.memory)
+        seen = self._books.look(snapshot)
+        plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy, self._last.memory, seen)
         self._learn(snapshot, plan)
         # 3. Act: clouds are asked beside the cycle; what ends is recorded first.
         self._calls.resize(plan.resizes)
         self._launch(plan)
-        kept = [await self._books.keep(snapshot), await self._claims.settle()]
+        kept = [await self._books.write(plan.records), await self._claims.settle()]
         kept.append(await self._claims.claim(snapshot, plan.landed))
         wakes = [await self._opener.open(plan.openings), await self._departures.carry_out(plan)]
         wakes.append(await self._farewells.carry_out(snapshot))

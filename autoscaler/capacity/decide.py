@@ -16,6 +16,7 @@ from autoscaler.capacity import (
     colocation,
     demand,
     drains,
+    lives,
     machine_demand,
     offers,
     parties,
@@ -32,9 +33,10 @@ from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
 
-def decide(snapshot: Snapshot, policy: Policy, memory: Memory = NOTHING) -> Plan:
+def decide(snapshot: Snapshot, policy: Policy, memory: Memory = NOTHING, seen: lives.Sight | None = None) -> Plan:
     """Plan all that is to be done now. Who shares the cluster with another autoscaler only tells."""
-    plan = _scale_up(snapshot, policy)
+    records = lives.decide(seen) if seen is not None else lives.Plan()
+    plan = dataclasses.replace(_scale_up(snapshot, policy), records=records)
     if snapshot.foreign is not None:
         return dataclasses.replace(plan, memory=memory)
     renewal = renewing.choose(snapshot, plan, memory)

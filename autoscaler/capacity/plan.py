@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.capacity import colocation, marks
+from autoscaler.capacity import colocation, lives, marks
 from autoscaler.capacity.experience import Landed
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.model import Rejection
@@ -102,12 +102,15 @@ class Memory:
 
 
 NOTHING: Final = Memory()
+NO_RECORDS: Final = lives.Plan()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to do, and what to tell."""
 
+    records: lives.Plan = NO_RECORDS
+    """What the Instance objects should say."""
     launches: tuple[Launch, ...] = ()
     """Those that stand in for outdated instances among them."""
     resizes: tuple[Resize, ...] = ()
@@ -133,6 +136,7 @@ class Plan:
 
 def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
     """Say what a plan does, each with its reason."""
+    yield from _recorded(plan.records)
     for each in plan.resizes:
         late = each.after > each.before
         yield _resized(each, "an instance came that nobody asked for any more" if late else "a launch failed")
@@ -146,6 +150,16 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
         yield from _disrupted(snapshot, disruption)
     for node in plan.spared:
         yield plans.Command(verb="untaint", what=f"node {node.meta.key.name}", why="it is not to go any more")
+
+
+def _recorded(records: lives.Plan) -> Iterator[plans.Command]:
+    for made in records.creates:
+        why = f"an instance of pool {made.pool} has no record"
+        yield plans.Command(verb="create", what=f"instance {made.name}", why=why)
+    for change in records.changes:
+        before, after = change.before.phase, change.after.phase
+        why = f"{before} becomes {after}" if before != after else "what it used or ran has changed"
+        yield plans.Command(verb="patch status of", what=f"instance {change.name}", why=why)
 
 
 def _resized(each: Launch | Resize, why: str) -> plans.Command:

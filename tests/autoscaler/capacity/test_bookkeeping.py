@@ -2,12 +2,11 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 from autoscaler import control
-from autoscaler.capacity import bookkeeping, clouds, rechecks
+from autoscaler.capacity import bookkeeping, clouds, lives, rechecks
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.control import metrics
 from autoscaler.kube import store
@@ -42,7 +41,7 @@ class Deaf:
     async def keep(self, *working: str) -> list[str]:
         """Keep the books while pods work on these nodes; return whose object was written."""
         self.written.clear()
-        await self.bookkeeper.keep(self._snapshot(*working))
+        await self.bookkeeper.write(lives.decide(self.bookkeeper.look(self._snapshot(*working))))
         return sorted(self.written)
 
     def differences(self) -> float:
@@ -59,11 +58,8 @@ class Deaf:
 
 
 def _context(**used: Any) -> control.ControllerContext:
-    async def plan(function: Callable[..., Any], *arguments: Any) -> Any:
-        return function(*arguments)
-
     unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.ControllerContext)}
-    usual = {"feed": lambda _: None, "plan": plan, "vacant_since": lambda: None}
+    usual = {"feed": lambda _: None, "vacant_since": lambda: None}
     return control.ControllerContext(**{**unused, **usual, **used})
 
 
