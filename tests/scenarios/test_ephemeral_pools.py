@@ -311,13 +311,13 @@ async def test_what_pods_tolerated_before_is_left_as_it_was() -> None:
 
 
 @simulated
-async def test_instances_that_refuse_the_pod_they_are_kept_for_are_given_up_after_two() -> None:
+async def test_instances_that_refuse_the_pod_they_are_kept_for_are_given_up_after_one() -> None:
     world = Served(schedules=False, limits__maxIdleSeconds=36_000)
     async with runtime(world):
         await asyncio.sleep(5)
         world.add_pod("unwanted")
         await asyncio.sleep(3600)
-        assert len(world.cloud.instances) == 2
+        assert len(world.cloud.instances) == 1
         assert "did not take such a pod" in world.events("NotTriggerScaleUp")[-1]["message"]
 
 
