@@ -37,7 +37,8 @@ class Continuity:
 
     def look(self) -> None:
         """Note whether we may act now. What was before we ever could is no gap: nothing was learned."""
-        was_away, self._is_away = self._is_away, self._context.held_back() is not None
+        is_held = self._context.held_back() is not None and not self._context.is_paused()  # who pauses goes on watching
+        was_away, self._is_away = self._is_away, is_held
         if was_away and not self._is_away and self._has_acted:
             self._settled_at = self._context.clock.monotonic() + SETTLE_SECONDS
         self._has_acted = self._has_acted or not self._is_away
