@@ -141,7 +141,7 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
         late = each.after > each.before
         yield _resized(each, "an instance came that nobody asked for any more" if late else "a launch failed")
     for launch in plan.launches:
-        waiting = f"for {len(launch.pods)} pods that wait for a node"
+        waiting = f"pods that wait for a node: {len(launch.pods)}"
         yield _resized(launch, waiting if launch.pods else "it stands in for a node of another launch template")
     for opening in plan.openings:
         pod = _place(opening.pod.meta.key)

@@ -51,7 +51,7 @@ def test_a_plan_says_what_it_takes_back_starts_and_taints() -> None:
     taken_back = world("i-one", desired=3, failed=frozenset({seen.group().name}))
     assert ("resize", f"node group {group} from 3 to 1", "a launch failed") in words(taken_back)
     waiting = world(pods=[seen.pod("waits")])
-    assert words(waiting) == [("resize", f"node group {group} from 0 to 1", "for 1 pods that wait for a node")]
+    assert words(waiting) == [("resize", f"node group {group} from 0 to 1", "pods that wait for a node: 1")]
     assert words(world("i-one")) == [("taint", "node one", "Idle")]
 
 
