@@ -25,7 +25,7 @@ from autoscaler.runtime import (
 
 log = structlog.get_logger()
 
-_YOUNG_OBJECTS = 50_000
+YOUNG_OBJECTS = 50_000
 """How many new objects make Python look for cycles among them: the default, 700, is a look for every few pods read."""
 
 Assemble = Callable[[settings.Settings], Mapping[str, process.Registration]]
@@ -37,7 +37,7 @@ def run(chosen: settings.Settings, assemble: Assemble) -> int:
     telemetry.configure_logging(chosen.log_level)
     log_bridge.install()
     gc.freeze()  # what was imported stays; collections need not look at it
-    gc.set_threshold(_YOUNG_OBJECTS)
+    gc.set_threshold(YOUNG_OBJECTS)
     try:
         asyncio.run(_run(chosen, assemble(chosen)))
     except (credentials.CredentialsError, compatibility.IncompatibleError, port.KubeError) as error:

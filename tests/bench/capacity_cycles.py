@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import gc
 import statistics
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from autoscaler import control
 from autoscaler.cloud import port as cloud
-from autoscaler.runtime import process
+from autoscaler.runtime import process, run
 from autoscaler.simulation import virtual_time
 from tests.bench import removing, results
 from tests.scenarios import capacity_world, running
@@ -80,6 +81,9 @@ async def measure(nodes: int) -> None:
     """Measure the cycles beside so many nodes."""
     world, work = capacity_world.World(), Work()
     await _fill(world, nodes)
+    gc.collect()
+    gc.freeze()  # the world: beside a runtime there is none in its process
+    gc.set_threshold(run.YOUNG_OBJECTS)
     made = capacity_world.registrations(world, partial(_open, world))
     measured = {name: _with(each, work) for name, each in made.items()}
     async with running.replica(world.cluster, measured):
