@@ -320,6 +320,10 @@ class Process:
         return self._pause_writers[lease].outcomes if lease in self._pause_writers else Counter()
 
     def _collect(self) -> Iterable[metrics.Metric]:
+        yield from self._states()
+        yield from self._counts()
+
+    def _states(self) -> Iterable[metrics.Metric]:
         around = self._around
         leases = {registration.lease for registration in self._registrations.values()}
         yield metrics.gauge(
@@ -345,6 +349,8 @@ class Process:
             "How long the oldest change has waited for a cycle.",
             [({"controller": name}, runner.oldest_change_seconds()) for name, runner in self._runners.items()],
         )
+
+    def _counts(self) -> Iterable[metrics.Metric]:
         yield metrics.counter(
             "sluice_watch_restarts",
             "How often a watch broke or a list had to be made again.",

@@ -77,17 +77,15 @@ class Controller:
         self._hosts: tuple[asyncio.TaskGroup, Shared] | None = None
         last = leaving.Leaving(context, class_name=class_name, classes=classes, namespace=namespace)
         self._farewell = farewell.Farewell(context, names.worker_part(class_name), last.leave)
-        pool_target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=self._pools)
-        unhandled.UnhandledPools(
-            context,
-            pool_target,
-            self._pod_target,
-            self._index,
-            classes=classes,
-            is_everywhere=namespace is None,
-        )
+        self._look_after_unhandled(is_everywhere=namespace is None)
         context.feed(self)
         context.measure(self._measure)
+
+    def _look_after_unhandled(self, *, is_everywhere: bool) -> None:
+        target = writer.Target(resource=POOLS, decode=objects.custom(WorkerPool), table=self._pools)
+        unhandled.UnhandledPools(
+            self._context, target, self._pod_target, self._index, classes=self._classes, is_everywhere=is_everywhere
+        )
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Hand changes of pools to their reconcilers; let go of workers without a pool, and of all when we leave."""
