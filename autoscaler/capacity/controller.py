@@ -8,23 +8,19 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import structlog
 
 from autoscaler import backoff, clock, control
-from autoscaler.api import resources
-from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity import (
     accounting,
-    afresh,
     availability,
     bookkeeping,
     claims,
     cloud_calls,
     clouds,
     continuity,
-    daemons,
     decide,
     demand,
     departures,
@@ -35,25 +31,23 @@ from autoscaler.capacity import (
     interruptions,
     learning,
     model,
-    node_index,
     opening,
     planned,
-    pod_index,
     publisher,
     publishing,
-    remembered,
     shortages,
     supply,
     telling,
     unhelpful,
     volumes,
+    watched,
 )
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.plan import Launch, Plan
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud.prices import Prices
 from autoscaler.control import plans
-from autoscaler.kube import kinds, objects, store
+from autoscaler.kube import kinds, objects
 
 log = structlog.get_logger()
 K = TypeVar("K")
@@ -61,8 +55,6 @@ AGAIN_SECONDS: Final = 5.0
 """After a launch or a record that was not done: when the plan is made again."""
 BOOKS_SECONDS: Final = 60.0
 """While instances run, what they use is looked at this often: a budget may be reached by time alone."""
-INDEXED_PORTION: Final = 1000
-"""So many pods or nodes are taken into an index that is made afresh in one cycle."""
 EVENTS_MAX: Final = 200
 """So many pods are told of one plan; all others look the same."""
 
@@ -84,39 +76,25 @@ class Controller:
         self._ceilings = ceilings or Ceilings()
         self._policy = policy or model.Policy()
         self._prices = prices or Prices()
-        self._pods: store.Table[objects.Pod] = context.watch(kinds.PODS, objects.pod)
-        self._nodes: store.Table[objects.Node] = context.watch(kinds.NODES, objects.node)
-        self._pod_index = pod_index.PodIndex(self._pods)
-        self._node_index = node_index.NodeIndex(self._nodes)
-        self._namespaces: store.Table[objects.Simple] = context.watch(kinds.NAMESPACES, objects.simple)
-        self._pools = context.watch(POOLS, objects.custom(resources.InstancePool))
-        self._scopes = context.watch(SCOPES, objects.custom(resources.Scope))
-        self._machines = context.watch(MACHINES, objects.custom(resources.Machine))
-        self._in_order = remembered.Remembered(_in_order)
-        self._daemons: store.Table[daemons.DaemonSet] = context.watch(kinds.DAEMON_SETS, daemons.decode)
-        self._volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
-        self._volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
+        self._watched = watched.Watched(context)
         self._clouds = clouds.Clouds(context, open_cloud)
-        beside: dict[str, afresh.Afresh[Any]] = {
-            "pod_index": afresh.Afresh(self._pods, self._pod_index, pod_index.PodIndex, portion=INDEXED_PORTION),
-            "node_index": afresh.Afresh(self._nodes, self._node_index, node_index.NodeIndex, portion=INDEXED_PORTION),
-        }
-        self._books = bookkeeping.Bookkeeper(context, self._clouds, pods=self._pods, nodes=self._nodes, beside=beside)
-        self._notices = interruptions.Notices(context, self._nodes)
+        pods, nodes, pools = self._watched.pods, self._watched.nodes, self._watched.pools
+        afresh = self._watched.afresh()
+        self._books = bookkeeping.Bookkeeper(context, self._clouds, pods=pods, nodes=nodes, beside=afresh)
+        self._notices = interruptions.Notices(context, nodes)
         if open_news is not None:
             interruptions.News(context, self._clouds, self._notices, open_news)
         self._calls = cloud_calls.Calls(context, self._clouds, backoff.Retries(context.clock, draining.BACKOFF))
-        self._departures = departures.Departures(context, calls=self._calls, nodes=self._nodes, pools=self._pools)
-        self._claims = claims.Claims(context, nodes=self._nodes, pods=self._pods)
-        self._last = Plan()
-        """The plan before, so that only what is new is logged."""
+        self._departures = departures.Departures(context, calls=self._calls, nodes=nodes, pools=pools)
+        self._claims = claims.Claims(context, nodes=nodes, pods=pods)
+        self._last = Plan()  # the plan before, so that only what is new is logged
         self._publisher = publisher.Publisher(
-            context, pools=self._pools, scopes=self._scopes, known=self._clouds, waiting=self._count_waiting
+            context, pools=pools, scopes=self._watched.scopes, known=self._clouds, waiting=self._count_waiting
         )
-        self._opener = opening.Opener(context, self._pods)
+        self._opener = opening.Opener(context, pods)
         self._foreign = foreign.Foreign(context)
         self._continuity = continuity.Continuity(context)
-        self._farewells = farewells.Farewells(context, pools=self._pools, nodes=self._nodes, pods=self._pods)
+        self._farewells = farewells.Farewells(context, pools=pools, nodes=nodes, pods=pods)
         self._wake_at: float | None = None
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
         self._experience: dict[experience.Waiting, experience.Experience] = {}
@@ -135,7 +113,11 @@ class Controller:
 
     def _is_news(self, dirty: control.Dirty) -> bool:
         """Tell whether anything changed but status, and Instance objects, which we ourselves write."""
-        own = {POOLS.kind: self._pools.get, SCOPES.kind: self._scopes.get, MACHINES.kind: self._machines.get}
+        own = {
+            POOLS.kind: self._watched.pools.get,
+            SCOPES.kind: self._watched.scopes.get,
+            MACHINES.kind: self._watched.machines.get,
+        }
         news = any(kind not in own and kind != bookkeeping.INSTANCES.kind for kind, _ in dirty)
         for kind, get in own.items():
             for key in [key for each, key in dirty if each == kind]:
@@ -150,7 +132,7 @@ class Controller:
             return None  # each of them wakes us
         # 1. Observe: one snapshot, with what became of the calls that were in flight.
         outcomes = self._calls.outcomes()
-        self._shortages.recall((each.resource for each in self._pools), self._context.clock.now())
+        self._shortages.recall((each.resource for each in self._watched.pools), self._context.clock.now())
         snapshot = self._shortages.observe(self._snapshot(), outcomes)
         # 2. Decide.
         seen = self._books.look(snapshot)
@@ -199,39 +181,47 @@ class Controller:
         return plans.Planned(commands=commands, unknown=old if self._context.is_paused() else ())
 
     def _snapshot(self) -> Snapshot:
-        pods, indexed = self._claims.pods(self._pod_index)
-        pools = {each.meta.key.name: each.resource.spec for each in self._pools}
+        pods, indexed = self._claims.pods(self._watched.pod_index)
+        pools = {each.meta.key.name: each.resource.spec for each in self._watched.pools}
         now = self._context.clock.now()
         freed = self._claims.freed()
         groups = self._clouds.groups({name: spec.provider_account for name, spec in pools.items()})
-        written = [each.resource for each in self._pools]
+        written = [each.resource for each in self._watched.pools]
         self._learned = learning.recall(self._learned, written, groups)
         self._unhelpful = unhelpful.recall(self._unhelpful, written, groups, now)
-        return Snapshot(
+        snapshot = Snapshot(
             now=now,
             settled_at=self._continuity.settled_at(),
             pods=pods,
             indexed=indexed,
-            nodes=_with(self._node_index.nodes(), {node.meta.key: node for node in freed}),
-            by_provider=_with(self._node_index.by_provider(), {node.provider_id: node for node in freed}),
-            namespaces={each.meta.key.name: each.meta.labels for each in self._namespaces},
+            nodes=_with(self._watched.node_index.nodes(), {node.meta.key: node for node in freed}),
+            by_provider=_with(self._watched.node_index.by_provider(), {node.provider_id: node for node in freed}),
+            namespaces={each.meta.key.name: each.meta.labels for each in self._watched.namespaces},
             pools=pools,
-            scopes={each.meta.key.name: each.resource.spec for each in self._scopes},
-            machines=self._in_order(self._machines.snapshot()),
+            scopes={each.meta.key.name: each.resource.spec for each in self._watched.scopes},
+            machines=self._watched.machines_in_order(),
             groups=self._calls.applied(groups),
             types=self._clouds.types(),
-            claim_zones=volumes.zones_of_claims(self._volume_claims, self._volumes.snapshot()),
-            daemons=tuple(each.shape for each in self._daemons),
+            claim_zones=volumes.zones_of_claims(self._watched.volume_claims, self._watched.volumes.snapshot()),
+            daemons=tuple(each.shape for each in self._watched.daemons),
             ceilings=self._ceilings,
             launched=self._calls.launched(),
             experience=self._experience,
-            unhelpful=self._unhelpful,
             learned=learning.amounts(self._learned),
-            instances=self._books.instances(),
-            records=self._books.indexed(),
-            used=self._books.used(now, pools, self._prices),
-            durations={**publishing.durations_of(each.resource for each in self._scopes), **self._books.durations},
+            durations=publishing.durations_of(each.resource for each in self._watched.scopes),
             prices=self._prices,
+            foreign=self._foreign.who,
+            leaving=self._farewells.who(),
+            dissolving=self._farewells.is_dissolving,
+            closing=self._farewells.is_closing,
+            home=self._context.namespace,
+        )
+        return self._recorded(self._with_accounts(snapshot))
+
+    def _with_accounts(self, snapshot: Snapshot) -> Snapshot:
+        """Add what is known of instances and of the accounts they are in."""
+        return dataclasses.replace(
+            snapshot,
             outages=self._clouds.outages(),
             outdated=self._clouds.outdated(),
             spent=self._claims.spent(),
@@ -241,15 +231,10 @@ class Controller:
             unsure=self._clouds.unsure(),
             marked=self._departures.marked(),
             silent={**self._clouds.silent(), **self._calls.silent()},
-            foreign=self._foreign.who,
-            leaving=self._farewells.who(),
-            dissolving=self._farewells.is_dissolving,
-            closing=self._farewells.is_closing,
-            home=self._context.namespace,
         )
 
     def _recorded(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot with the records as they are now that they were written."""
+        """Return a snapshot with the records as they are now."""
         return dataclasses.replace(
             snapshot,
             instances=self._books.instances(),
@@ -346,10 +331,3 @@ def _log_changes(before: Plan, plan: Plan) -> None:
     for pool, why in plan.waits.items():
         if before.waits.get(pool) != why:
             log.info("renewal_waits", pool=pool, reason=why)
-
-
-def _in_order(machines: Mapping[objects.Key, objects.Custom[resources.Machine]]) -> dict[str, MachineSpec]:
-    """Return machine groups that stay; those that are older have their nodes first."""
-    staying = [each for each in machines.values() if each.meta.deleted_at is None]
-    staying.sort(key=lambda each: (each.meta.created_at, each.meta.key.name))
-    return {each.meta.key.name: each.resource.spec for each in staying}
