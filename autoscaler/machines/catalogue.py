@@ -16,8 +16,8 @@ from autoscaler.api import machine_catalogue, names
 from autoscaler.api.manifests import Manifest
 from autoscaler.control import plans, polling
 from autoscaler.kube import kinds, port, writer
-from autoscaler.machines import owned
-from autoscaler.machines.known import Machine
+from autoscaler.machines.objects import owned
+from autoscaler.machines.state.known import Machine
 
 log = structlog.get_logger()
 LOOK_SECONDS: Final = 15.0

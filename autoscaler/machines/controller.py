@@ -16,27 +16,15 @@ from autoscaler import clock, control
 from autoscaler.api import controllers, resources
 from autoscaler.control import copies, farewell, pacing, plans, takeover
 from autoscaler.kube import kinds, objects, writer
-from autoscaler.machines import (
-    assembling,
-    catalogue,
-    decide,
-    event_messages,
-    executor,
-    known,
-    leaving,
-    making,
-    owned,
-    planned,
-    reporting,
-    telling,
-    views,
-    writes,
-)
-from autoscaler.machines.claims import GroupType
+from autoscaler.machines import catalogue, decide, executor, leaving, making, planned
 from autoscaler.machines.model import OpenGuest, OpenSleeper, Plan
-from autoscaler.machines.node_views import NodeView
-from autoscaler.machines.said import Said
-from autoscaler.machines.writes import On, Step, Write
+from autoscaler.machines.nodes.claims import GroupType
+from autoscaler.machines.nodes.node_views import NodeView
+from autoscaler.machines.objects import owned, writes
+from autoscaler.machines.objects.writes import On, Step, Write
+from autoscaler.machines.reporting import event_messages, reporter, telling
+from autoscaler.machines.state import assembling, known, views
+from autoscaler.machines.wanted_condition import Said
 
 log = structlog.get_logger()
 ROUNDS: Final = 100
@@ -64,7 +52,7 @@ class Controller:
         )
         self._catalogue = catalogue.Catalogue(context)
         self._telling = telling.Telling(context, tables.pods)
-        self._reporting = reporting.Reporting(context, tables, self._views)
+        self._reporting = reporter.Reporting(context, tables, self._views)
         self._executor = executor.Executor(context, _targets(tables))
         summed_up = takeover.Read(resource=kinds.PODS, decode=objects.pod, table=tables.pods)
         self._takeover = takeover.Takeover(context, (summed_up,))

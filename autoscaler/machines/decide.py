@@ -7,10 +7,10 @@ cluster is after it. Groups share nothing, and neither do types of a group that 
 from collections.abc import Iterable
 
 from autoscaler import clock
-from autoscaler.machines import guests, rooms, sleepers, why_waiting
-from autoscaler.machines.group_state import GroupState
 from autoscaler.machines.model import Command, DeleteSleeper, Group, Guest, Plan, Sleeper
-from autoscaler.machines.sharing import Share
+from autoscaler.machines.placement import guests, rooms, sleepers, why_waiting
+from autoscaler.machines.placement.group_state import GroupState
+from autoscaler.machines.placement.sharing import Share
 
 
 def decide(group: Group, *, now: float) -> Plan:

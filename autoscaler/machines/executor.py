@@ -15,7 +15,7 @@ from autoscaler.control import executor, writes
 from autoscaler.control.writes import Verb
 from autoscaler.kube import objects, writer
 from autoscaler.machines.model import DeleteSleeper, OpenSleeper
-from autoscaler.machines.writes import On, Step, Write
+from autoscaler.machines.objects.writes import On, Step, Write
 
 _UNDONE_BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=60.0)
 REMEMBERED_MAX: Final = 20_000

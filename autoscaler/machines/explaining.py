@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from autoscaler.api import keys
 from autoscaler.api.resources.machines import NodeCondition
 from autoscaler.kube import kinds, objects, selecting, shapes, store
-from autoscaler.machines import assembling, decide, pods, views, why_waiting
-from autoscaler.machines.group_state import GroupState
-from autoscaler.machines.known import Known, Tables
+from autoscaler.machines import decide
 from autoscaler.machines.model import Guest, Node, Phase, Plan, Waiting
+from autoscaler.machines.objects import pods
+from autoscaler.machines.placement import why_waiting
+from autoscaler.machines.placement.group_state import GroupState
+from autoscaler.machines.state import assembling, views
+from autoscaler.machines.state.known import Known, Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,10 @@ from typing import Any, Final
 from autoscaler import control
 from autoscaler.api import keys
 from autoscaler.kube import batch, kinds, listing, objects, store, writer
-from autoscaler.machines import catalogue, node_views, owned, pods
-from autoscaler.machines.known import Tables
+from autoscaler.machines import catalogue
+from autoscaler.machines.nodes import node_views
+from autoscaler.machines.objects import owned, pods
+from autoscaler.machines.state.known import Tables
 
 LOOK_SECONDS: Final = 1.0
 """How often nodes are looked at that keep marks for a moment."""

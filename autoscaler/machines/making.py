@@ -10,10 +10,10 @@ from typing import NamedTuple
 from autoscaler.api import keys, machine_catalogue, names
 from autoscaler.kube import objects
 from autoscaler.kube.objects import Key
-from autoscaler.machines import node_pools, owned, services, stateful_sets, writes
-from autoscaler.machines.known import Machine, Tables
-from autoscaler.machines.said import Said
-from autoscaler.machines.writes import On, Write
+from autoscaler.machines.objects import node_pools, owned, services, stateful_sets, writes
+from autoscaler.machines.objects.writes import On, Write
+from autoscaler.machines.state.known import Machine, Tables
+from autoscaler.machines.wanted_condition import Said
 
 
 class _Compared(NamedTuple):

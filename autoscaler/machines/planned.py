@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from autoscaler.control import copies
 from autoscaler.kube import objects
-from autoscaler.machines import assembling, decide, known, making, model, views, writes
+from autoscaler.machines import decide, making, model
 from autoscaler.machines.model import OpenGuest, OpenSleeper, Plan
-from autoscaler.machines.node_views import NodeView
-from autoscaler.machines.writes import On, Step, Write
+from autoscaler.machines.nodes.node_views import NodeView
+from autoscaler.machines.objects import writes
+from autoscaler.machines.objects.writes import On, Step, Write
+from autoscaler.machines.state import assembling, known, views
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

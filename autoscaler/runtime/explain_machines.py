@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from autoscaler.api import resources
 from autoscaler.control import plans
 from autoscaler.kube import kinds, listing, objects, port, store
-from autoscaler.machines import explaining, known
+from autoscaler.machines import explaining
+from autoscaler.machines.state import known
 
 
 async def of_pod(api: port.Api, pod: objects.Pod, *, now: float) -> list[str]:

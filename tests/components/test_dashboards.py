@@ -17,7 +17,7 @@ from autoscaler import control
 from autoscaler.admission import queue_metrics
 from autoscaler.capacity import clouds, publisher
 from autoscaler.kube import objects, store
-from autoscaler.machines import measuring
+from autoscaler.machines.reporting import measuring
 from autoscaler.runtime import process
 from autoscaler.workers import controller, model, pool_metrics
 from components import alert_rules, dashboard_panels, dashboards

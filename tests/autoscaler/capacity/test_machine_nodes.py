@@ -11,7 +11,7 @@ from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity import machine_nodes, supply, templates
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
-from autoscaler.machines import node_views
+from autoscaler.machines.nodes import node_views
 from tests.autoscaler.capacity import machine_groups as made
 from tests.autoscaler.capacity import seen
 

@@ -12,13 +12,15 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources import Machine, MachineNodePool
 from autoscaler.api.resources.machines import NodeCondition
 from autoscaler.kube import kinds, objects, owned_marks
-from autoscaler.machines import node_marks, node_pools, owned, services, stateful_sets, status
-from autoscaler.machines.claims import Claim, Claims, GroupType
 from autoscaler.machines.model import Usage
-from autoscaler.machines.node_labels import SETTLE_SECONDS, Situation
-from autoscaler.machines.node_reports import NodeReport, Problem
-from autoscaler.machines.owned import Create, Delete, Difference, Patch, Taken
-from autoscaler.machines.said import Said
+from autoscaler.machines.nodes import node_marks
+from autoscaler.machines.nodes.claims import Claim, Claims, GroupType
+from autoscaler.machines.nodes.node_labels import SETTLE_SECONDS, Situation
+from autoscaler.machines.nodes.node_reports import NodeReport, Problem
+from autoscaler.machines.objects import node_pools, owned, services, stateful_sets
+from autoscaler.machines.objects.owned import Create, Delete, Difference, Patch, Taken
+from autoscaler.machines.reporting import status
+from autoscaler.machines.wanted_condition import Said
 from tests.e2e import waiting
 from tools.local.plane import Plane
 

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from autoscaler.machines import counts, doomed, group_state, guests, model, places, sleepers
+from autoscaler.machines import model
+from autoscaler.machines.placement import counts, doomed, group_state, guests, places, sleepers
 from tests.model import breaking
 from tests.model.breaking import Mutation
 from tests.model.machines import explorer, scenarios

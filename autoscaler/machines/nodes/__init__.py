@@ -1,0 +1,1 @@
+"""Which nodes a Machine has, and what they carry for it. Pure."""

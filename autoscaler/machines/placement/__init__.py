@@ -1,0 +1,1 @@
+"""Where guests and sleepers fit, and why some wait. Pure: decided on values of a group alone."""

@@ -1,0 +1,1 @@
+"""What people see of machines: status, events, metrics. It decides nothing."""
