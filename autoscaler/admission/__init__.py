@@ -2,8 +2,8 @@
 
 from autoscaler import control
 from autoscaler.admission import controller
-from autoscaler.admission.job_state import Policy
 from autoscaler.admission.jobs import KINDS
+from autoscaler.admission.state.job_state import Policy
 from autoscaler.options import Options
 
 

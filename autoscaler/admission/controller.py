@@ -12,11 +12,13 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.admission import decide, doubts, executor, known, leaving, messages, planned, reporting, takeover
-from autoscaler.admission.job_state import Memory, Policy, Stage
+from autoscaler.admission import decide, doubts, executor, leaving, messages, planned, takeover
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books, cycle
-from autoscaler.admission.workload import WORKLOADS, decode
+from autoscaler.admission.reporting import reporter
+from autoscaler.admission.state import known
+from autoscaler.admission.state.job_state import Memory, Policy, Stage
+from autoscaler.admission.workloads.workload import WORKLOADS, decode
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import resources
 from autoscaler.control import copies, pacing, plans
@@ -66,7 +68,7 @@ class Controller:
             self._doubts,
         )
         self._takeover = takeover.Takeover(context, tables, self._doubts)
-        self._reporter = reporting.Reporter(context, tables, self._books, self._known, self._kinds)
+        self._reporter = reporter.Reporter(context, tables, self._books, self._known, self._kinds)
         self._farewell = leaving.Leaving(context, self._kinds.values(), tables.pods)
         self._running: set[str] = set()
         """UIDs of jobs that were seen to run since they were admitted."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.admission import evictions, grants, lifecycle, slices, ungating
-from autoscaler.admission.job_state import JobState, Policy, Stage
+from autoscaler.admission.job_stages import evictions, grants, lifecycle, slices, ungating
+from autoscaler.admission.state.job_state import JobState, Policy, Stage
 from autoscaler.admission.writes import Write
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from autoscaler import clock
 from autoscaler.admission import writes
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import keys
 from autoscaler.control import takeover

@@ -11,8 +11,8 @@ from typing import Final
 import structlog
 
 from autoscaler import control
-from autoscaler.admission import gated_pods
 from autoscaler.admission.jobs import port as jobs
+from autoscaler.admission.state import gated_pods
 from autoscaler.api import controllers, keys, resources
 from autoscaler.control import farewell
 from autoscaler.kube import batch, finalizers, kinds, listing, objects, store, writer

@@ -6,10 +6,12 @@ It looks at all jobs, not only at those that changed: while nothing may be writt
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from autoscaler.admission import decide, known, lifecycle
-from autoscaler.admission.job_state import Memory, Policy
+from autoscaler.admission import decide
+from autoscaler.admission.job_stages import lifecycle
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.state import known
+from autoscaler.admission.state.job_state import Memory, Policy
 from autoscaler.admission.writes import Step, Write
 from autoscaler.control import copies, plans
 

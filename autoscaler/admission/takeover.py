@@ -12,7 +12,9 @@ import msgspec
 import structlog
 
 from autoscaler import control
-from autoscaler.admission import doubts, known, workload
+from autoscaler.admission import doubts
+from autoscaler.admission.state import known
+from autoscaler.admission.workloads import workload
 from autoscaler.admission.writes import Write
 from autoscaler.control import takeover
 from autoscaler.kube import listing, port

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from autoscaler import clock
-from autoscaler.admission import workload as workloads
 from autoscaler.admission.quota import queues
 from autoscaler.admission.quota.amounts import FlavorResource
-from autoscaler.admission.workload import WORKLOADS, ConditionType, Workload
+from autoscaler.admission.workloads import workload as workloads
+from autoscaler.admission.workloads.workload import WORKLOADS, ConditionType, Workload
 from autoscaler.api import keys, resources
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds, objects

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from autoscaler.admission import explaining, workload
-from autoscaler.admission.explaining import Evidence, Explanation
 from autoscaler.admission.jobs import KINDS
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.quota import books
-from autoscaler.admission.workload import WORKLOADS
+from autoscaler.admission.reporting import explaining
+from autoscaler.admission.reporting.explaining import Evidence, Explanation
+from autoscaler.admission.workloads import workload
+from autoscaler.admission.workloads.workload import WORKLOADS
 from autoscaler.api import keys, resources
 from autoscaler.control import plans
 from autoscaler.kube import kinds, listing, objects, port, store

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from autoscaler.admission import workload
+from autoscaler.admission.workloads import workload
 from autoscaler.api import crds, resources
 from autoscaler.kube import kinds, port
 from tests import builders, toy_jobs

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 
 from autoscaler.admission import controller
-from autoscaler.admission.job_state import Policy
+from autoscaler.admission.state.job_state import Policy
 from autoscaler.api import controllers, names
 from autoscaler.runtime import process, run, settings
 from tests import toy_jobs

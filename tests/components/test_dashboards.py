@@ -14,7 +14,7 @@ import pulumi_kubernetes as k8s
 import pytest
 
 from autoscaler import control
-from autoscaler.admission import queue_metrics
+from autoscaler.admission.reporting import queue_metrics
 from autoscaler.capacity import clouds, publisher
 from autoscaler.kube import objects, store
 from autoscaler.machines.reporting import measuring

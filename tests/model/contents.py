@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from autoscaler import clock
-from autoscaler.admission import workload as workloads
 from autoscaler.admission.jobs.batch_job import BatchJob
+from autoscaler.admission.workloads import workload as workloads
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import objects

@@ -4,8 +4,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from autoscaler.admission import decide, doubts, grants, job_state, lifecycle, slices, ungating
+from autoscaler.admission import decide, doubts
+from autoscaler.admission.job_stages import grants, lifecycle, slices, ungating
 from autoscaler.admission.quota import books, preemption, strays, trial, usage
+from autoscaler.admission.state import job_state
 from tests.model import breaking, explorer, scenarios
 from tests.model.breaking import Mutation
 

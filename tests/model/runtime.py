@@ -12,11 +12,13 @@ import msgspec
 
 from autoscaler import clock
 from autoscaler.admission import decide as job_decisions
-from autoscaler.admission import doubts, known, priorities, workload, writes
-from autoscaler.admission.job_state import Memory, Policy
+from autoscaler.admission import doubts, writes
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Job
 from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.state import known, priorities
+from autoscaler.admission.state.job_state import Memory, Policy
+from autoscaler.admission.workloads import workload
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.control.writes import Verb
 from autoscaler.kube import objects, port, store

@@ -10,9 +10,9 @@ import pytest
 
 from autoscaler import control
 from autoscaler.admission import controller
-from autoscaler.admission.job_state import Policy
 from autoscaler.admission.jobs import KINDS
-from autoscaler.admission.workload import WORKLOADS
+from autoscaler.admission.state.job_state import Policy
+from autoscaler.admission.workloads.workload import WORKLOADS
 from autoscaler.api import names, policies, resources
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds, port

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from autoscaler.admission.workload import Constraints, PodSet, Requests
+from autoscaler.admission.workloads.workload import Constraints, PodSet, Requests
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds, objects
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import structs
 
 from autoscaler.admission.jobs.port import WantedPods
-from autoscaler.admission.workload import Constraints, Requests
+from autoscaler.admission.workloads.workload import Constraints, Requests
 from autoscaler.kube import shapes, wire
 
 

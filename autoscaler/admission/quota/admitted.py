@@ -7,7 +7,7 @@ import bisect
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
-from autoscaler.admission.workload import ConditionType, Workload
+from autoscaler.admission.workloads.workload import ConditionType, Workload
 
 RECENT_MAX: Final = 64
 """How many admissions of each queue are remembered for estimates."""

@@ -20,7 +20,7 @@ from autoscaler.admission.quota.refusals import Refusal
 from autoscaler.admission.quota.strays import Strays
 from autoscaler.admission.quota.usage import Use
 from autoscaler.admission.quota.waiting import ClassKey, Place, Waiting, WaitingClass
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.kube import objects
 
 __all__ = ["Books", "Seat", "Tables"]

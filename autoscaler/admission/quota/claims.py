@@ -11,7 +11,7 @@ from autoscaler.admission.quota.preemption import Displacement, Situation
 from autoscaler.admission.quota.trial import Trial
 from autoscaler.admission.quota.usage import Use
 from autoscaler.admission.quota.waiting import Want
-from autoscaler.admission.workload import Assignment, Workload
+from autoscaler.admission.workloads.workload import Assignment, Workload
 
 
 def settle(trial: Trial) -> None:

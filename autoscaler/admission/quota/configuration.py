@@ -10,7 +10,7 @@ from autoscaler.admission.quota import queues
 from autoscaler.admission.quota.queues import CohortKey, Flavor, Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.quota.waiting import WaitingClass
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.api.resources import ClusterQueue, LocalQueue, ResourceFlavor
 from autoscaler.kube import objects, store
 

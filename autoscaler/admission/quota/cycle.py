@@ -18,7 +18,7 @@ from autoscaler.admission.quota.queues import CohortKey, Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.quota.trial import Trial
 from autoscaler.admission.quota.waiting import Place
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import Write
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.admission.quota.books import Books
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 
 SHOWN: Final = 20
 """How many of a queue are told their position."""

@@ -6,7 +6,7 @@ Nothing is added up and nothing is decided here.
 from collections.abc import Iterator, Mapping
 
 from autoscaler.admission.quota import usage
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 
 
 class Families:

@@ -12,7 +12,7 @@ from autoscaler.admission.quota.ledger import Ledger
 from autoscaler.admission.quota.queues import Flavor, Group, Queue
 from autoscaler.admission.quota.refusals import Conflict, Reason, Refusal, Shortage
 from autoscaler.admission.quota.waiting import Want
-from autoscaler.admission.workload import Assignment, Constraints
+from autoscaler.admission.workloads.workload import Assignment, Constraints
 from autoscaler.kube import selecting, wire
 
 

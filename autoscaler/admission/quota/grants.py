@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.admission import workload_status, writes
+from autoscaler.admission import writes
 from autoscaler.admission.quota.nomination import Nomination
-from autoscaler.admission.workload import ConditionType, Workload
-from autoscaler.admission.workload_status import Change
+from autoscaler.admission.workloads import workload_status
+from autoscaler.admission.workloads.workload import ConditionType, Workload
+from autoscaler.admission.workloads.workload_status import Change
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api.manifests import Manifest
 

@@ -17,7 +17,7 @@ from autoscaler.admission.quota.ledger import Ledger
 from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Refusal
 from autoscaler.admission.quota.waiting import WaitingClass, Want
-from autoscaler.admission.workload import Admission, Workload
+from autoscaler.admission.workloads.workload import Admission, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

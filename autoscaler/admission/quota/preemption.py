@@ -19,7 +19,7 @@ from autoscaler.admission.quota.nomination import Nomination, Siblings
 from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Refusal
 from autoscaler.admission.quota.waiting import Want
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.api.resources.queues import Preempt, Reclaim
 
 _Choice = tuple[tuple[Want, ...], tuple[str, ...]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from autoscaler.admission.quota import amounts, usage
 from autoscaler.admission.quota.amounts import FlavorResource
 from autoscaler.admission.quota.usage import Use
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.api import keys
 from autoscaler.kube import objects
 

@@ -12,7 +12,7 @@ from autoscaler.admission.quota.ledger import Ledger
 from autoscaler.admission.quota.nomination import Nomination
 from autoscaler.admission.quota.preemption import Displacement, Situation
 from autoscaler.admission.quota.queues import CohortKey, Queue
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import Write
 from autoscaler.kube import objects
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from autoscaler.admission.quota import amounts
 from autoscaler.admission.quota.amounts import Amounts, FlavorResource
-from autoscaler.admission.workload import Admission, Requests, Workload
+from autoscaler.admission.workloads.workload import Admission, Requests, Workload
 from autoscaler.api import keys
 from autoscaler.kube import objects
 

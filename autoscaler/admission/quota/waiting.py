@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.workload import PodSet, Workload
+from autoscaler.admission.workloads.workload import PodSet, Workload
 from autoscaler.kube import objects
 
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from autoscaler import clock
-from autoscaler.admission import workload as workloads
 from autoscaler.admission.quota.configuration import Tables
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads import workload as workloads
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources import ClusterQueue, LocalQueue, ResourceFlavor

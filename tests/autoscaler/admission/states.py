@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.admission import pod_index
-from autoscaler.admission.job_state import JobState, Memory
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Finished, Job, WantedPods
-from autoscaler.admission.workload import Constraints, Workload
+from autoscaler.admission.state import pod_index
+from autoscaler.admission.state.job_state import JobState, Memory
+from autoscaler.admission.workloads.workload import Constraints, Workload
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.queues import ResourceFlavorSpec

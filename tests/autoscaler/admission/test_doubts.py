@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from autoscaler.admission import doubts, writes
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.kube import port, store, writer
 from tests.autoscaler.admission.builders import NOW, workload

@@ -3,9 +3,9 @@
 import msgspec
 
 from autoscaler.admission import decide
-from autoscaler.admission.job_state import JobState, Policy
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Job
+from autoscaler.admission.state.job_state import JobState, Policy
 from autoscaler.admission.writes import Write
 from autoscaler.api import keys
 from autoscaler.control.writes import Verb

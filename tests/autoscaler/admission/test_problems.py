@@ -3,10 +3,10 @@
 import msgspec
 
 from autoscaler.admission import decide
-from autoscaler.admission.job_state import JobState, Policy
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Job
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.state.job_state import JobState, Policy
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import On
 from autoscaler.api import keys
 from autoscaler.control.writes import Verb

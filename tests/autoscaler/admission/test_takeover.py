@@ -7,7 +7,9 @@ from typing import Any, cast
 import pytest
 
 from autoscaler import control
-from autoscaler.admission import doubts, known, takeover, workload, writes
+from autoscaler.admission import doubts, takeover, writes
+from autoscaler.admission.state import known
+from autoscaler.admission.workloads import workload
 from autoscaler.control import takeover as control_takeover
 from autoscaler.control.writes import Verb
 from autoscaler.kube import kinds, objects, port, store

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from autoscaler import control
-from autoscaler.admission import workload
+from autoscaler.admission.workloads import workload
 from autoscaler.control import takeover
 from autoscaler.kube import kinds, objects, port, store
 from autoscaler.simulation import virtual_time

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from autoscaler.admission import workload
+from autoscaler.admission.workloads import workload
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds

@@ -9,7 +9,7 @@ from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.configuration import Tables
 from autoscaler.admission.quota.usage import Use
 from autoscaler.admission.quota.waiting import Place
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from autoscaler.kube import objects
 
 Sums = dict[str, dict[FlavorResource, int]]

@@ -7,7 +7,7 @@ import pytest
 from autoscaler.admission.quota import cycle, refusals
 from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.configuration import Tables
-from autoscaler.admission.workload import Workload
+from autoscaler.admission.workloads.workload import Workload
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.applying import Cluster
 from tests.autoscaler.admission.builders import (

@@ -12,7 +12,7 @@ from autoscaler.admission.quota.books import Books
 from autoscaler.admission.quota.heads import may_pass
 from autoscaler.admission.quota.nomination import Nomination
 from autoscaler.admission.quota.waiting import Place, WaitingClass
-from autoscaler.admission.workload import Admission, Workload
+from autoscaler.admission.workloads.workload import Admission, Workload
 from autoscaler.admission.writes import Step
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.applying import Cluster

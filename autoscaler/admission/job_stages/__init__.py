@@ -1,0 +1,1 @@
+"""What is done about one job at each stage, from its Workload to its end. Pure."""

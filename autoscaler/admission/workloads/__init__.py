@@ -1,0 +1,1 @@
+"""Workload objects as they are read and written. Pure."""
