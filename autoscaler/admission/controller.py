@@ -14,7 +14,8 @@ import structlog
 from autoscaler import clock, control
 from autoscaler.admission import decide, doubts, executor, leaving, messages, planned, takeover
 from autoscaler.admission.jobs import port as jobs
-from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.quota import cycle
+from autoscaler.admission.quota.cache import books
 from autoscaler.admission.reporting import reporter
 from autoscaler.admission.state import known
 from autoscaler.admission.state.job_state import Memory, Policy, Stage

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from autoscaler.admission import decide
 from autoscaler.admission.job_stages import lifecycle
 from autoscaler.admission.jobs import port as jobs
-from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.quota import cycle
+from autoscaler.admission.quota.cache import books
 from autoscaler.admission.state import known
 from autoscaler.admission.state.job_state import Memory, Policy
 from autoscaler.admission.writes import Step, Write

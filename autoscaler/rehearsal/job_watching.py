@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from autoscaler import clock
-from autoscaler.admission.quota import queues
 from autoscaler.admission.quota.amounts import FlavorResource
+from autoscaler.admission.quota.cache import queues
 from autoscaler.admission.workloads import workload as workloads
 from autoscaler.admission.workloads.workload import WORKLOADS, ConditionType, Workload
 from autoscaler.api import keys, resources

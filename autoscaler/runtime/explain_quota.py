@@ -5,7 +5,7 @@ from typing import Any
 
 from autoscaler.admission.jobs import KINDS
 from autoscaler.admission.jobs import port as jobs
-from autoscaler.admission.quota import books
+from autoscaler.admission.quota.cache import books
 from autoscaler.admission.reporting import explaining
 from autoscaler.admission.reporting.explaining import Evidence, Explanation
 from autoscaler.admission.workloads import workload

@@ -4,7 +4,8 @@ import statistics
 import time
 from typing import Final
 
-from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.quota import cycle
+from autoscaler.admission.quota.cache import books
 from tests.autoscaler.admission import applying, builders
 from tests.bench import results
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.quota import cycle
+from autoscaler.admission.quota.cache import books
 from autoscaler.admission.writes import Write
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.quota import recomputing

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from autoscaler.admission import decide, doubts
 from autoscaler.admission.job_stages import grants, lifecycle, slices, ungating
-from autoscaler.admission.quota import books, preemption, strays, trial, usage
+from autoscaler.admission.quota import preemption, trial
+from autoscaler.admission.quota.cache import books, strays, usage
 from autoscaler.admission.state import job_state
 from tests.model import breaking, explorer, scenarios
 from tests.model.breaking import Mutation

@@ -15,7 +15,8 @@ from autoscaler.admission import decide as job_decisions
 from autoscaler.admission import doubts, writes
 from autoscaler.admission.jobs.batch_job import BatchJob
 from autoscaler.admission.jobs.port import Job
-from autoscaler.admission.quota import books, cycle
+from autoscaler.admission.quota import cycle
+from autoscaler.admission.quota.cache import books
 from autoscaler.admission.state import known, priorities
 from autoscaler.admission.state.job_state import Memory, Policy
 from autoscaler.admission.workloads import workload

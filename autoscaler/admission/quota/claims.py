@@ -7,10 +7,10 @@ want it any more, or cannot get it by displacing anybody.
 
 from autoscaler.admission.quota import amounts, nomination, preemption
 from autoscaler.admission.quota.amounts import FlavorResource
+from autoscaler.admission.quota.cache.usage import Use
+from autoscaler.admission.quota.cache.waiting import Want
 from autoscaler.admission.quota.preemption import Displacement, Situation
 from autoscaler.admission.quota.trial import Trial
-from autoscaler.admission.quota.usage import Use
-from autoscaler.admission.quota.waiting import Want
 from autoscaler.admission.workloads.workload import Assignment, Workload
 
 

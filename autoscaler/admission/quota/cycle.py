@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autoscaler.admission.quota import claims, nomination
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.queues import CohortKey, Queue
+from autoscaler.admission.quota.cache.waiting import Place
 from autoscaler.admission.quota.heads import BestEffort, Head, Line, Strict
 from autoscaler.admission.quota.nomination import Nomination
 from autoscaler.admission.quota.preemption import Displacement
-from autoscaler.admission.quota.queues import CohortKey, Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.quota.trial import Trial
-from autoscaler.admission.quota.waiting import Place
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import Write
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache.books import Books
 from autoscaler.admission.workloads.workload import Workload
 
 SHOWN: Final = 20

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autoscaler.admission.quota.amounts import Amounts, FlavorResource
-from autoscaler.admission.quota.ledger import Ledger
-from autoscaler.admission.quota.queues import Flavor, Group, Queue
+from autoscaler.admission.quota.cache.ledger import Ledger
+from autoscaler.admission.quota.cache.queues import Flavor, Group, Queue
+from autoscaler.admission.quota.cache.waiting import Want
 from autoscaler.admission.quota.refusals import Conflict, Reason, Refusal, Shortage
-from autoscaler.admission.quota.waiting import Want
 from autoscaler.admission.workloads.workload import Assignment, Constraints
 from autoscaler.kube import selecting, wire
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from autoscaler.admission.quota.cache.waiting import Place, QueueLine, WaitingClass
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.waiting import Place, QueueLine, WaitingClass
 
 
 @dataclass(frozen=True, slots=True)

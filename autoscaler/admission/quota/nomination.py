@@ -9,14 +9,15 @@ from types import MappingProxyType
 
 import msgspec
 
-from autoscaler.admission.quota import flavors, waiting
+from autoscaler.admission.quota import flavors
 from autoscaler.admission.quota.amounts import Amounts
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache import waiting
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.ledger import Ledger
+from autoscaler.admission.quota.cache.queues import Queue
+from autoscaler.admission.quota.cache.waiting import WaitingClass, Want
 from autoscaler.admission.quota.flavors import Assigned
-from autoscaler.admission.quota.ledger import Ledger
-from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.waiting import WaitingClass, Want
 from autoscaler.admission.workloads.workload import Admission, Workload
 
 

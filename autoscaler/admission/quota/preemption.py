@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import msgspec
 
 from autoscaler.admission.quota import nomination
-from autoscaler.admission.quota.admitted import Standing
 from autoscaler.admission.quota.amounts import Amounts, FlavorResource
-from autoscaler.admission.quota.books import Books
-from autoscaler.admission.quota.ledger import Ledger
+from autoscaler.admission.quota.cache.admitted import Standing
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.ledger import Ledger
+from autoscaler.admission.quota.cache.queues import Queue
+from autoscaler.admission.quota.cache.waiting import Want
 from autoscaler.admission.quota.nomination import Nomination, Siblings
-from autoscaler.admission.quota.queues import Queue
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.waiting import Want
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.api.resources.queues import Preempt, Reclaim
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from autoscaler.admission.quota import amounts, grants, preemption
 from autoscaler.admission.quota.amounts import Amounts, FlavorResource
-from autoscaler.admission.quota.books import Books
-from autoscaler.admission.quota.ledger import Ledger
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.ledger import Ledger
+from autoscaler.admission.quota.cache.queues import CohortKey, Queue
 from autoscaler.admission.quota.nomination import Nomination
 from autoscaler.admission.quota.preemption import Displacement, Situation
-from autoscaler.admission.quota.queues import CohortKey, Queue
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import Write
 from autoscaler.kube import objects

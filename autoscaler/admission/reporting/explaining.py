@@ -11,10 +11,11 @@ from typing import Final
 
 from autoscaler import clock
 from autoscaler.admission.jobs.port import Job
-from autoscaler.admission.quota import amounts, estimates, nomination, refusals, waiting
+from autoscaler.admission.quota import amounts, estimates, nomination, refusals
 from autoscaler.admission.quota.amounts import FlavorResource
-from autoscaler.admission.quota.books import Books, Tables
-from autoscaler.admission.quota.queues import Queue
+from autoscaler.admission.quota.cache import waiting
+from autoscaler.admission.quota.cache.books import Books, Tables
+from autoscaler.admission.quota.cache.queues import Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal
 from autoscaler.admission.reporting import why_waiting
 from autoscaler.admission.workloads.workload import ConditionType, Workload

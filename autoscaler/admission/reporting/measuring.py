@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from autoscaler import clock
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache.books import Books
 from autoscaler.admission.reporting import queue_metrics
 from autoscaler.admission.reporting.queue_metrics import Cycles, QueueNumbers, Quota
 from autoscaler.admission.reporting.queue_reports import QueueReports

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from autoscaler import clock
 from autoscaler.admission import writes
-from autoscaler.admission.quota.books import Books, Tables
+from autoscaler.admission.quota.cache.books import Books, Tables
 from autoscaler.admission.reporting import queue_status, queue_users
 from autoscaler.admission.reporting.queue_status import Numbers
 from autoscaler.admission.state import tally

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from autoscaler.admission.quota.amounts import Amounts, FlavorResource
-from autoscaler.admission.quota.queues import Flavor, Queue
+from autoscaler.admission.quota.cache.queues import Flavor, Queue
 from autoscaler.admission.quota.refusals import Reason, Refusal, worded
 from autoscaler.api import conditions, status
 from autoscaler.api.manifests import Manifest

@@ -7,7 +7,7 @@ also used by each ClusterQueue that names it.
 from collections.abc import Iterable
 from typing import Final
 
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache.books import Books
 from autoscaler.admission.state import tally
 from autoscaler.admission.state.tally import Place, Tally
 from autoscaler.kube import objects

@@ -11,7 +11,7 @@ from typing import Final
 from autoscaler import clock, control
 from autoscaler.admission.executor import Outcomes
 from autoscaler.admission.jobs import port
-from autoscaler.admission.quota import books as quota
+from autoscaler.admission.quota.cache import books as quota
 from autoscaler.admission.quota.cycle import CyclePlan
 from autoscaler.admission.reporting import measuring, notices, queue_reports, waiting_reports
 from autoscaler.admission.state import gated_pods, known, tally

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from autoscaler import clock
 from autoscaler.admission import writes
-from autoscaler.admission.quota import estimates, waiting
-from autoscaler.admission.quota.books import Books, Tables
+from autoscaler.admission.quota import estimates
+from autoscaler.admission.quota.cache import waiting
+from autoscaler.admission.quota.cache.books import Books, Tables
+from autoscaler.admission.quota.cache.waiting import ClassKey, Place, WaitingClass
 from autoscaler.admission.quota.cycle import Refused
-from autoscaler.admission.quota.waiting import ClassKey, Place, WaitingClass
 from autoscaler.admission.reporting import why_waiting
 from autoscaler.admission.reporting.why_waiting import Why
 from autoscaler.admission.workloads import workload_status

@@ -8,10 +8,11 @@ from enum import StrEnum
 from typing import Final
 
 from autoscaler import clock
-from autoscaler.admission.quota import refusals, waiting
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota import refusals
+from autoscaler.admission.quota.cache import waiting
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.waiting import Place, WaitingClass
 from autoscaler.admission.quota.refusals import Reason, Refusal
-from autoscaler.admission.quota.waiting import Place, WaitingClass
 from autoscaler.admission.workloads.workload import ConditionType, Workload
 from autoscaler.admission.workloads.workload_status import Change
 from autoscaler.admission.writes import Event

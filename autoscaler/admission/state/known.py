@@ -9,7 +9,7 @@ from typing import Any
 
 from autoscaler import control
 from autoscaler.admission.jobs import port
-from autoscaler.admission.quota import books
+from autoscaler.admission.quota.cache import books
 from autoscaler.admission.state import pod_index, priorities
 from autoscaler.admission.state.job_state import JobState, Memory
 from autoscaler.admission.workloads import workload

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterable
 
-from autoscaler.admission.quota.configuration import Tables
+from autoscaler.admission.quota.cache.configuration import Tables
 from autoscaler.admission.writes import On, Write
 from autoscaler.api.manifests import Manifest
 from autoscaler.control.writes import Verb

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from autoscaler import clock
-from autoscaler.admission.quota.configuration import Tables
+from autoscaler.admission.quota.cache.configuration import Tables
 from autoscaler.admission.workloads import workload as workloads
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.api import keys, version

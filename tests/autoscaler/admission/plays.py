@@ -3,8 +3,8 @@
 from typing import Any
 
 from autoscaler.admission.quota import cycle, refusals
-from autoscaler.admission.quota.books import Books
-from autoscaler.admission.quota.configuration import Tables
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.configuration import Tables
 from tests.autoscaler.admission.applying import Cluster
 from tests.autoscaler.admission.builders import NOW, cluster_queue, flavor, local_queue, tables, workload_manifest
 

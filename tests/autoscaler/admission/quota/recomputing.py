@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from autoscaler.admission.quota import usage, waiting
-from autoscaler.admission.quota.admitted import is_leaving
 from autoscaler.admission.quota.amounts import FlavorResource
-from autoscaler.admission.quota.books import Books
-from autoscaler.admission.quota.configuration import Tables
-from autoscaler.admission.quota.usage import Use
-from autoscaler.admission.quota.waiting import Place
+from autoscaler.admission.quota.cache import usage, waiting
+from autoscaler.admission.quota.cache.admitted import is_leaving
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.configuration import Tables
+from autoscaler.admission.quota.cache.usage import Use
+from autoscaler.admission.quota.cache.waiting import Place
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.kube import objects
 

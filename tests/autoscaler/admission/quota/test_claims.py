@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autoscaler.admission.quota import cycle
-from autoscaler.admission.quota.configuration import Tables
+from autoscaler.admission.quota.cache.configuration import Tables
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import (
     NOW,

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from autoscaler.admission.quota import cycle, refusals, waiting
-from autoscaler.admission.quota.books import Books
-from autoscaler.admission.quota.configuration import Tables
+from autoscaler.admission.quota import cycle, refusals
+from autoscaler.admission.quota.cache import waiting
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.configuration import Tables
 from autoscaler.admission.writes import Step
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.applying import Cluster, Conflict

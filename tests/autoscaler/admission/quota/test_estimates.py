@@ -2,8 +2,9 @@
 
 import pytest
 
-from autoscaler.admission.quota import admitted, estimates
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota import estimates
+from autoscaler.admission.quota.cache import admitted
+from autoscaler.admission.quota.cache.books import Books
 from tests.autoscaler.admission.builders import NOW, usual, workload
 
 pytestmark = pytest.mark.accept("E17", part="position and estimate are found")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autoscaler.admission.quota import cycle
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache.books import Books
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import NOW, cluster_queue, slice_of, usual, workload
 

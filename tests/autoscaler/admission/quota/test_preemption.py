@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.admission.quota.configuration import Tables
+from autoscaler.admission.quota.cache.configuration import Tables
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import (
     admission,

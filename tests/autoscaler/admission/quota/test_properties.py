@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.admission.quota import cycle, nomination
-from autoscaler.admission.quota.admitted import is_leaving
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache.admitted import is_leaving
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.waiting import Place, WaitingClass
 from autoscaler.admission.quota.heads import may_pass
 from autoscaler.admission.quota.nomination import Nomination
-from autoscaler.admission.quota.waiting import Place, WaitingClass
 from autoscaler.admission.workloads.workload import Admission, Workload
 from autoscaler.admission.writes import Step
 from tests.autoscaler.admission import builders

@@ -1,6 +1,6 @@
 """What `explain` says is computed anew from objects alone, and changes nothing."""
 
-from autoscaler.admission.quota.books import Tables
+from autoscaler.admission.quota.cache.books import Tables
 from autoscaler.admission.reporting import explaining
 from autoscaler.admission.reporting.explaining import Evidence, Explanation
 from autoscaler.admission.workloads.workload import Workload

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.admission.quota.books import Books, Tables
+from autoscaler.admission.quota.cache.books import Books, Tables
 from autoscaler.admission.reporting import queue_users
 from autoscaler.admission.reporting.queue_reports import QueueReports
 from autoscaler.admission.state import tally

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autoscaler.admission.quota import queues
 from autoscaler.admission.quota.amounts import FlavorResource
+from autoscaler.admission.quota.cache import queues
 from autoscaler.admission.reporting import queue_status
 from autoscaler.admission.reporting.queue_status import Numbers, Said
 from autoscaler.api.manifests import Manifest

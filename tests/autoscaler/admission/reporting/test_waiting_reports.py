@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from autoscaler.admission.quota import cycle
-from autoscaler.admission.quota.books import Books, Tables
+from autoscaler.admission.quota.cache.books import Books, Tables
 from autoscaler.admission.reporting.waiting_reports import (
     AGAIN_SECONDS,
     FIRST_AT_ONCE,

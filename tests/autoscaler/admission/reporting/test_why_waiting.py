@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autoscaler.admission.quota import cycle
-from autoscaler.admission.quota.books import Books, Tables
+from autoscaler.admission.quota.cache.books import Books, Tables
 from autoscaler.admission.reporting import why_waiting
 from autoscaler.admission.reporting.why_waiting import Why
 from autoscaler.admission.workloads.workload import Workload

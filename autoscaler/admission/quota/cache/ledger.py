@@ -9,7 +9,7 @@ from typing import Final
 
 from autoscaler.admission.quota import amounts
 from autoscaler.admission.quota.amounts import Amounts, FlavorResource
-from autoscaler.admission.quota.queues import CohortKey, Queue, Quota
+from autoscaler.admission.quota.cache.queues import CohortKey, Queue, Quota
 
 _NONE: Final = Quota(nominal=0, borrowing_limit=0)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from autoscaler.admission.quota.books import Books
-from autoscaler.admission.quota.strays import Strays
-from autoscaler.admission.quota.usage import Use
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.strays import Strays
+from autoscaler.admission.quota.cache.usage import Use
 from autoscaler.kube import objects
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import pod, workload

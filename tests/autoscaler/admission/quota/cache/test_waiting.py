@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from autoscaler.admission.quota import cycle
-from autoscaler.admission.quota.books import Books
-from autoscaler.admission.quota.configuration import Tables
+from autoscaler.admission.quota.cache.books import Books
+from autoscaler.admission.quota.cache.configuration import Tables
 from autoscaler.admission.quota.refusals import Reason
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import (

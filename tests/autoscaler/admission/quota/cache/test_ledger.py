@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.admission.quota.amounts import FlavorResource
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache.books import Books
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import cluster_queue, workload
 

@@ -5,7 +5,7 @@ Nothing is added up and nothing is decided here.
 
 from collections.abc import Iterator, Mapping
 
-from autoscaler.admission.quota import usage
+from autoscaler.admission.quota.cache import usage
 from autoscaler.admission.workloads.workload import Workload
 
 

@@ -9,17 +9,18 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from autoscaler.admission.quota import amounts, usage, waiting
-from autoscaler.admission.quota.admitted import Admitted, is_leaving
+from autoscaler.admission.quota import amounts
 from autoscaler.admission.quota.amounts import FlavorResource
-from autoscaler.admission.quota.configuration import Configuration, Tables
-from autoscaler.admission.quota.families import Families
-from autoscaler.admission.quota.ledger import Ledger
-from autoscaler.admission.quota.queues import CohortKey, Flavor, Queue
+from autoscaler.admission.quota.cache import usage, waiting
+from autoscaler.admission.quota.cache.admitted import Admitted, is_leaving
+from autoscaler.admission.quota.cache.configuration import Configuration, Tables
+from autoscaler.admission.quota.cache.families import Families
+from autoscaler.admission.quota.cache.ledger import Ledger
+from autoscaler.admission.quota.cache.queues import CohortKey, Flavor, Queue
+from autoscaler.admission.quota.cache.strays import Strays
+from autoscaler.admission.quota.cache.usage import Use
+from autoscaler.admission.quota.cache.waiting import ClassKey, Place, Waiting, WaitingClass
 from autoscaler.admission.quota.refusals import Refusal
-from autoscaler.admission.quota.strays import Strays
-from autoscaler.admission.quota.usage import Use
-from autoscaler.admission.quota.waiting import ClassKey, Place, Waiting, WaitingClass
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.kube import objects
 

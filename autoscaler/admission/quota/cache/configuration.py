@@ -6,10 +6,10 @@ It is read once per change; a change of status alone is none. Nothing is written
 from dataclasses import dataclass
 from typing import Protocol
 
-from autoscaler.admission.quota import queues
-from autoscaler.admission.quota.queues import CohortKey, Flavor, Queue
+from autoscaler.admission.quota.cache import queues
+from autoscaler.admission.quota.cache.queues import CohortKey, Flavor, Queue
+from autoscaler.admission.quota.cache.waiting import WaitingClass
 from autoscaler.admission.quota.refusals import Reason, Refusal
-from autoscaler.admission.quota.waiting import WaitingClass
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.api.resources import ClusterQueue, LocalQueue, ResourceFlavor
 from autoscaler.kube import objects, store

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from autoscaler.admission.quota import amounts, usage
+from autoscaler.admission.quota import amounts
 from autoscaler.admission.quota.amounts import FlavorResource
-from autoscaler.admission.quota.usage import Use
+from autoscaler.admission.quota.cache import usage
+from autoscaler.admission.quota.cache.usage import Use
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.api import keys
 from autoscaler.kube import objects

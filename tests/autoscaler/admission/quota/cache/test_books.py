@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.admission.quota.amounts import FlavorResource
-from autoscaler.admission.quota.books import Books
+from autoscaler.admission.quota.cache.books import Books
 from autoscaler.kube import objects
 from tests.autoscaler.admission import builders
 from tests.autoscaler.admission.builders import NOW, admission, cluster_queue, pod, slice_of, workload
