@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from autoscaler import control
-from autoscaler.api import sleepers
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.accounts import ProviderAccountSpec
-from autoscaler.api.scaling import Scaling
+from autoscaler.api.settings import sleepers
+from autoscaler.api.settings.scaling import Scaling
 from autoscaler.cloud import port as cloud
 from autoscaler.queues import port as queues
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autoscaler.api import manifests
-from autoscaler.api.node_groups import NodeGroups
+from autoscaler.api.settings.node_groups import NodeGroups
 from components import declarations, deployment, grid, loading
 from components.config import problems, reading, reference
 

@@ -18,9 +18,9 @@ import pulumi
 from autoscaler.api import controllers as registry
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.queue_access import QueueAccess
-from autoscaler.api.queued_jobs import QueuedJobs
-from autoscaler.api.scaling import PriceList, Scaling
+from autoscaler.api.settings.queue_access import QueueAccess
+from autoscaler.api.settings.queued_jobs import QueuedJobs
+from autoscaler.api.settings.scaling import PriceList, Scaling
 from components import specs
 from components.config.autoscaler import Autoscaler, Image, NodeScaler, PullPolicy
 from components.config.clusters import Cluster

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupSpec
+from autoscaler.api.settings.node_groups import NodeGroupSpec
 from components.config.clusters import Cluster
 
 _EVERYWHERE: Final = frozenset({keys.OS, keys.REGION})

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import TAGS_MAX, NodeGroupKey, NodeGroupSpec
 from autoscaler.api.resources.types import Taint, TaintEffect
+from autoscaler.api.settings.node_groups import TAGS_MAX, NodeGroupKey, NodeGroupSpec
 from components.config.base import Problem
 from components.config.clusters import Cluster
 from components.config.node_pools import NodePool

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 from components import flavor_coverage, grid, image_recipe, offerings, prices, subnets
 from components.config import problems, reading
 from components.config.base import Problem

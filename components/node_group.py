@@ -13,8 +13,8 @@ import pulumi
 import pulumi_aws as aws
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupSpec
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.settings.node_groups import NodeGroupSpec
 from components.config.node_pools import SERVICES, NodePool, RootVolume
 from components.place import Place
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pulumi
 
-from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey, NodeGroupSpec
 from components import budget, grid, node_group, userdata
 from components.cluster import Access, NodeRole
 from components.config.node_pools import NodePool as NodePoolConfig

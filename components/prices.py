@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from autoscaler.api.resources.pools import CapacityType, InstanceTypeName
-from autoscaler.api.scaling import Currency, Expander, Price, PriceList
+from autoscaler.api.settings.scaling import Currency, Expander, Price, PriceList
 from components import region_files
 from components.config.autoscaler import NodeScaler
 from components.config.base import Problem

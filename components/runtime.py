@@ -13,7 +13,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 from components import cluster, custom_resources, deployment, kube, pod_identity, policies, rbac, runtime_rights
 from components.config import reading
 from components.config.autoscaler import Autoscaler

@@ -14,10 +14,10 @@ from pydantic import BaseModel
 
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.node_groups import NodeGroupSpec
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.accounts import Provider, ProviderAccountSpec
 from autoscaler.api.resources.pools import InstancePoolSpec, Specifications
+from autoscaler.api.settings.node_groups import NodeGroupSpec
 from components.config.clusters import Cluster
 from components.config.node_pools import NodePool
 

@@ -18,7 +18,7 @@ import boto3
 import botocore.exceptions
 
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import PRICE_PLACES
+from autoscaler.api.settings.scaling import PRICE_PLACES
 from components import prices
 from tools import offerings
 

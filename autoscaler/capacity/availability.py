@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from autoscaler import backoff
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import unfinished
 from autoscaler.capacity.plan import Resize
 from autoscaler.capacity.snapshot import Snapshot, Unavailable

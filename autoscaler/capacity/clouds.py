@@ -13,8 +13,8 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import backoff, control
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.accounts import ProviderAccount, ProviderAccountSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import remembered, sightings
 from autoscaler.cloud import catalogue, view
 from autoscaler.cloud import port as cloud

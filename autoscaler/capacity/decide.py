@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from autoscaler import clock
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import (
     availability,
     colocation,

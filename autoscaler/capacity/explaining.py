@@ -7,9 +7,9 @@ cloud.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool, NodeGroup
 from autoscaler.api.resources.scopes import Scope
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import (
     budgets,
     demand,

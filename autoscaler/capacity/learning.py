@@ -10,8 +10,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import remembered
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from autoscaler.api import names, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.instances import Instance, InstanceStatus, Phase
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import accounting, demand, life, unfinished, work
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.api import scaling
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings import scaling
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.latency import Patience
 from autoscaler.kube import objects, shapes
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import structlog
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePool
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import availability, cloud_calls, clouds, unfinished
 from autoscaler.capacity.marks import Reason
 from autoscaler.capacity.plan import Disruption, Launch

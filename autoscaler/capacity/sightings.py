@@ -7,8 +7,8 @@ from typing import Final
 
 import structlog
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.accounts import ProviderAccountSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import catalogue, view
 from autoscaler.cloud import port as cloud
 

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.instances import Instance
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.experience import Experience, Waiting
 from autoscaler.capacity.pod_index import IndexedPods

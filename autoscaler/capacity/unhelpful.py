@@ -15,8 +15,8 @@ import msgspec
 
 from autoscaler import clock
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import UNHELPFUL_MAX, InstancePool
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import learning
 from autoscaler.capacity.experience import Experience, Taking, Waiting
 from autoscaler.capacity.model import Reason, Rejection

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import demand, placement
 from autoscaler.capacity.model import Demand, Group, Limit, Placement, Policy, Reason, Rejection, Situation
 from autoscaler.capacity.parties import Party

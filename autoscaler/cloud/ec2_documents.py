@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import pydantic
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import Architecture
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import catalogue, node_templates, port
 
 if TYPE_CHECKING:

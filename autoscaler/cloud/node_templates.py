@@ -9,9 +9,9 @@ from typing import Final
 import pydantic
 
 from autoscaler.api import keys, quantities
-from autoscaler.api.node_groups import NodeGroupSpec
 from autoscaler.api.resources.pools import Architecture
 from autoscaler.api.resources.types import Taint
+from autoscaler.api.settings.node_groups import NodeGroupSpec
 from autoscaler.cloud import port
 
 CPU: Final = "cpu"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType, Protocol
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import Architecture
 from autoscaler.api.resources.types import Taint
+from autoscaler.api.settings.node_groups import NodeGroupKey
 
 GroupName = NewType("GroupName", str)
 """An Auto Scaling group's name, which is unique in an account and region."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 
 MICROS: Final = 1_000_000
 _HOUR_SECONDS: Final = 3600

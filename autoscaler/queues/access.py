@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from autoscaler.api.queue_access import WILDCARD, QueueGrant
+from autoscaler.api.settings.queue_access import WILDCARD, QueueGrant
 from autoscaler.queues import port
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -5,7 +5,7 @@ from typing import Any
 
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.node_groups import NodeGroupSpec
+from autoscaler.api.settings.node_groups import NodeGroupSpec
 from autoscaler.rehearsal.observing import WORK
 from autoscaler.rehearsal.trace import Guest, Queue, QueuedJob, Work
 from autoscaler.simulation import kubelet

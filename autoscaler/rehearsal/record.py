@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.rehearsal.guest_record import Guests
 from autoscaler.rehearsal.job_record import QueuedJobs
 from autoscaler.rehearsal.waits import Waits

@@ -4,7 +4,7 @@ import textwrap
 from typing import Final
 
 from autoscaler import units
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 from autoscaler.cloud.prices import Prices
 from autoscaler.rehearsal import chart, episodes, guest_tables, job_tables, tables, words
 from autoscaler.rehearsal.episode import Episode

@@ -9,9 +9,9 @@ from typing import Final
 import yaml
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.node_groups import NodeGroups
-from autoscaler.api.queued_jobs import QueuedJobs
-from autoscaler.api.scaling import Scaling
+from autoscaler.api.settings.node_groups import NodeGroups
+from autoscaler.api.settings.queued_jobs import QueuedJobs
+from autoscaler.api.settings.scaling import Scaling
 
 CHECKOUT: Final = Path(__file__).parents[2]
 """Where the Pulumi program is, beside the runtime."""

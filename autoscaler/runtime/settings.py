@@ -11,12 +11,13 @@ from urllib import parse
 import pydantic
 from pydantic import AfterValidator, BeforeValidator, Field, Json, ValidationInfo
 
-from autoscaler.api import controllers, sleepers
+from autoscaler.api import controllers
 from autoscaler.api.permissions import WorkerScope
-from autoscaler.api.queue_access import QueueAccess
-from autoscaler.api.queued_jobs import QueuedJobs
 from autoscaler.api.resources.types import DnsLabel, DnsName
-from autoscaler.api.scaling import Scaling
+from autoscaler.api.settings import sleepers
+from autoscaler.api.settings.queue_access import QueueAccess
+from autoscaler.api.settings.queued_jobs import QueuedJobs
+from autoscaler.api.settings.scaling import Scaling
 from autoscaler.kube import credentials, election
 
 PREFIX: Final = "SLUICE_"

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from autoscaler.api import keys, queued_jobs, sleepers
+from autoscaler.api import keys
 from autoscaler.api.permissions import WorkerScope
-from autoscaler.api.queue_access import Grants
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Toleration
-from autoscaler.api.scaling import EXPANDERS, Expander
+from autoscaler.api.settings import queued_jobs, sleepers
+from autoscaler.api.settings.queue_access import Grants
+from autoscaler.api.settings.scaling import EXPANDERS, Expander
 from components.config.base import Problem, SecretName, Section, absent
 from components.config.node_pools import repeated
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import port as cloud
 
 POOL: Final = "large"

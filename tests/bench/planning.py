@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model, placement
 from autoscaler.kube import objects, wire
 from autoscaler.kube import shapes as pod_shapes

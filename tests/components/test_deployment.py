@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from autoscaler.api import controllers, sleepers, version
-from autoscaler.api.queue_access import QueueAccess
-from autoscaler.api.queued_jobs import QueuedJobs
+from autoscaler.api import controllers, version
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import Expander, PriceList
+from autoscaler.api.settings import sleepers
+from autoscaler.api.settings.queue_access import QueueAccess
+from autoscaler.api.settings.queued_jobs import QueuedJobs
+from autoscaler.api.settings.scaling import Expander, PriceList
 from autoscaler.kube import credentials
 from autoscaler.runtime import process
 from autoscaler.runtime import settings as runtime_settings

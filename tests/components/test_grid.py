@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from components import grid, loading, offerings
 from components.config.clusters import Cluster
 from components.config.network import Network

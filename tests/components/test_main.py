@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.api.node_groups import NodeGroups
-from autoscaler.api.queued_jobs import FeatureGates, QueuedJobs
-from autoscaler.api.scaling import Expander, Scaling
+from autoscaler.api.settings.node_groups import NodeGroups
+from autoscaler.api.settings.queued_jobs import FeatureGates, QueuedJobs
+from autoscaler.api.settings.scaling import Expander, Scaling
 from components import __main__ as command
 from tests.components import configs
 

@@ -3,7 +3,7 @@ from typing import Any
 import pulumi_aws as aws
 import pytest
 
-from autoscaler.api.node_groups import NodeGroupSpec
+from autoscaler.api.settings.node_groups import NodeGroupSpec
 from components import node_group
 from components.config.node_pools import NodePool
 from tests.components import configs, monitor, places

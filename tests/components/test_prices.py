@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 from components import loading, prices
 from components.config import problems
 from tests.components import configs

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from autoscaler import control
 from autoscaler.api import resources
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port
 from autoscaler.runtime import process

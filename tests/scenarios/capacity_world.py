@@ -10,8 +10,8 @@ import msgspec
 
 from autoscaler import clock, control
 from autoscaler.api import controllers, keys, policies, resources
-from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
-from autoscaler.api.scaling import Scaling
+from autoscaler.api.settings.node_groups import NodeGroupKey, NodeGroupSpec
+from autoscaler.api.settings.scaling import Scaling
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port

@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.api import keys, resources
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud.model import SimulatedInstance

@@ -9,7 +9,7 @@ import pytest
 from autoscaler import clock, control
 from autoscaler.api import keys, resources
 from autoscaler.api.resources.scopes import ScopeSpec
-from autoscaler.api.scaling import Scaling
+from autoscaler.api.settings.scaling import Scaling
 from autoscaler.capacity import decide, placement
 from autoscaler.capacity.model import Placement, Policy, Situation
 from autoscaler.capacity.snapshot import Snapshot

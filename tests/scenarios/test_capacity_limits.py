@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from autoscaler.api import keys, resources
-from autoscaler.api.scaling import Scaling
+from autoscaler.api.settings.scaling import Scaling
 from autoscaler.kube import kinds
 from tests import builders
 from tests.autoscaler.kube.cluster import simulated

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys, resources
-from autoscaler.api.node_groups import NodeGroupKey
-from autoscaler.api.scaling import Scaling
+from autoscaler.api.settings.node_groups import NodeGroupKey
+from autoscaler.api.settings.scaling import Scaling
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time

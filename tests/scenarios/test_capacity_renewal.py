@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from autoscaler.api import keys, resources
-from autoscaler.api.scaling import Scaling
+from autoscaler.api.settings.scaling import Scaling
 from autoscaler.capacity import marks
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds

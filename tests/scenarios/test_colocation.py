@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.api import resources
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import EXPANDERS, Expander, PriceList, Scaling
+from autoscaler.api.settings.scaling import EXPANDERS, Expander, PriceList, Scaling
 from autoscaler.cloud.prices import MICROS, Prices
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time

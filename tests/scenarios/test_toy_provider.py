@@ -9,8 +9,8 @@ import pytest
 
 from autoscaler import control
 from autoscaler.api import keys, resources
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.accounts import ProviderAccountSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port

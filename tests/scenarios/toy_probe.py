@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import autoscaler
-from autoscaler.api.node_groups import NodeGroups
+from autoscaler.api.settings.node_groups import NodeGroups
 from autoscaler.kube import kinds
 from autoscaler.runtime import controllers, settings
 from autoscaler.simulation import virtual_time

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Final, assert_never
 
-from autoscaler.api.scaling import Expander
+from autoscaler.api.settings.scaling import Expander
 from autoscaler.capacity import model
 from autoscaler.capacity.placement import ground
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model
 from autoscaler.capacity.placement import index, rules
 

@@ -8,7 +8,7 @@ limits, pools and counts.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model
 from autoscaler.capacity.placement import choosing, ground, lots, packing, rejecting, trimming, zones
 

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model
 from autoscaler.capacity.placement import choosing, ground, index, lots, trimming
 from autoscaler.kube import selecting

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from autoscaler import backoff, clock
-from autoscaler.api.node_groups import NodeGroups, NodeGroupSpec
+from autoscaler.api.settings.node_groups import NodeGroups, NodeGroupSpec
 from autoscaler.cloud import port
 from autoscaler.simulation.cloud import client, faults, news
 from autoscaler.simulation.cloud.model import INITIAL_TEMPLATE, Group, Obstacle, Pace, SimulatedInstance

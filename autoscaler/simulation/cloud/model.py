@@ -6,8 +6,8 @@ Values and their own arithmetic only; `cloud` has the rules.
 import asyncio
 from dataclasses import dataclass, field
 
-from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.settings.node_groups import NodeGroupKey, NodeGroupSpec
 from autoscaler.cloud import node_templates, port
 
 INITIAL_TEMPLATE = port.Template(image_id="ami-1", user_data_sha256="0" * 64)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.instances import Instance, InstanceStatus
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import lives, pod_index
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud

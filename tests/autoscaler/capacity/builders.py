@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model
 from autoscaler.kube import objects, shapes, wire
 

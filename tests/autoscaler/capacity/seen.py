@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import node_index, pod_index, record_index
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue

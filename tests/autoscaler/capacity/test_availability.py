@@ -1,6 +1,6 @@
 """How long an offering that the provider did not have is left alone."""
 
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import availability, record_index
 from autoscaler.capacity.snapshot import Unavailable
 from autoscaler.cloud import port as cloud

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autoscaler import clock
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import experience
 from autoscaler.capacity.experience import PATIENCE_SECONDS, Experience, Waiting
 from autoscaler.kube import objects

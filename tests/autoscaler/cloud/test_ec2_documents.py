@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import Architecture
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import catalogue, ec2_documents, port
 from tests.autoscaler.cloud import documents
 from tests.autoscaler.cloud.documents import NOON

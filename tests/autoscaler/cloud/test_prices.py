@@ -6,7 +6,7 @@ import hypothesis
 from hypothesis import strategies
 
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 from autoscaler.cloud.prices import Prices
 
 PRICES = Prices(hourly_micros={("m5.large", CapacityType.ON_DEMAND): 107_000})

@@ -5,8 +5,8 @@ import inspect
 
 import pytest
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources import accounts
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import ec2_autoscaling, port, providers, static
 
 SPECS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.api import queue_access
+from autoscaler.api.settings import queue_access
 from autoscaler.queues import access, port
 
 PRIVATE = [

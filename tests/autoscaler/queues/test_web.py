@@ -11,7 +11,7 @@ import pytest
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from autoscaler.api import queue_access
+from autoscaler.api.settings import queue_access
 from autoscaler.queues import access, endpoints, lookups, port, web, wire
 from autoscaler.simulation import virtual_time
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from autoscaler.api.node_groups import NodeGroupKey
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud.port import Verdict
 from autoscaler.rehearsal.guest_record import GuestLife, Guests, MachineName, MachineUse
 from autoscaler.rehearsal.job_record import JobLife, Step, StepKind

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.node_groups import NodeGroups
+from autoscaler.api.settings.node_groups import NodeGroups
 from autoscaler.rehearsal import fitting, trace
 from autoscaler.rehearsal.stack import Stack
 

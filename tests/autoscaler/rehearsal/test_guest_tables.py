@@ -1,6 +1,6 @@
 """The report says how long guests waited for a machine, with room held and without, and how many were used."""
 
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 from autoscaler.rehearsal import guest_tables, report
 from autoscaler.rehearsal.guest_record import Guests, MachineName, MachineUse
 from tests.autoscaler.rehearsal import records

@@ -1,6 +1,6 @@
 """The report says how long queued jobs waited for quota, and how much of it was used, borrowed and kept."""
 
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 from autoscaler.rehearsal import job_tables, report
 from autoscaler.rehearsal.job_record import QueuedJobs, QuotaUse, StepKind
 from tests.autoscaler.rehearsal import records

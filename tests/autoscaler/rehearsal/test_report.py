@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import PriceList
+from autoscaler.api.settings.scaling import PriceList
 from autoscaler.cloud.prices import Prices
 from autoscaler.rehearsal import chart, report, tables
 from tests.autoscaler.rehearsal import records

@@ -13,8 +13,8 @@ import pytest
 
 from autoscaler import control
 from autoscaler.api import controllers as registered
-from autoscaler.api import sleepers
 from autoscaler.api.resources.worker_pools import QueueSource
+from autoscaler.api.settings import sleepers
 from autoscaler.kube import store
 from autoscaler.options import Options
 from autoscaler.queues import port

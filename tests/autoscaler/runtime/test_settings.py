@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.api import permissions, sleepers
-from autoscaler.api.queued_jobs import FeatureGates, QueuedJobs
+from autoscaler.api import permissions
 from autoscaler.api.resources.pools import CapacityType
-from autoscaler.api.scaling import Expander, PriceList, Scaling
+from autoscaler.api.settings import sleepers
+from autoscaler.api.settings.queued_jobs import FeatureGates, QueuedJobs
+from autoscaler.api.settings.scaling import Expander, PriceList, Scaling
 from autoscaler.kube import credentials
 from autoscaler.runtime import settings
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupSpec
+from autoscaler.api.settings.node_groups import NodeGroupSpec
 from autoscaler.cloud import ec2_accounts, ec2_autoscaling, ec2_calls, interruption_queue, port
 from autoscaler.simulation.cloud.faults import Call, Effect
 from tests.contract.cloud import worlds

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import port
 from autoscaler.simulation.cloud.faults import Call, Effect
 from tests.contract.cloud import worlds

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from autoscaler.api import keys
-from autoscaler.api.node_groups import NodeGroupKey, NodeGroupSpec
 from autoscaler.api.resources.types import Taint
+from autoscaler.api.settings.node_groups import NodeGroupKey, NodeGroupSpec
 from autoscaler.cloud import port
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import SimulatedCloud

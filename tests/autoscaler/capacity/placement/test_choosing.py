@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.api.scaling import Expander
+from autoscaler.api.settings.scaling import Expander
 from autoscaler.capacity import model, placement
 from tests.autoscaler.capacity import builders
 from tests.autoscaler.capacity.builders import demand, group, situation

@@ -8,8 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from autoscaler.api.node_groups import NodeGroups
 from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.settings.node_groups import NodeGroups
 from autoscaler.cloud import port, prices
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import SimulatedCloud, ledger

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.api import node_groups
 from autoscaler.api.resources import types
+from autoscaler.api.settings import node_groups
 
 
 def key(pool: str = "bench", zone: str = "eu-west-1a", instance_type: str = "p3.8xlarge") -> node_groups.NodeGroupKey:
