@@ -11,8 +11,8 @@ from autoscaler.admission.jobs import belonging, templates
 from autoscaler.admission.jobs.port import Finished, Job
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import job_queue, queued
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation, Request
+from autoscaler.api.policies.jobs import job_queue, queued
 from autoscaler.kube import kinds, objects, wire
 
 TOY_JOBS: Final = kinds.ResourceType(

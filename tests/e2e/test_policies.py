@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from autoscaler.api import crds, keys, manifests, policies, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, machine_group
+from autoscaler.api.policies import base
+from autoscaler.api.policies.machines import machine_group
 from tests import builders
 from tests.e2e import waiting
 from tools.local.plane import Plane

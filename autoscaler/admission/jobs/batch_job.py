@@ -8,7 +8,7 @@ from autoscaler.admission.jobs import belonging, templates
 from autoscaler.admission.jobs.port import Finished, Job
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import queued
+from autoscaler.api.policies.jobs import queued
 from autoscaler.kube import kinds, objects, wire
 
 POD_SET: Final = "main"

@@ -4,7 +4,7 @@ The admission policies ask the same, so that a job is never suspended by them an
 """
 
 from autoscaler.api import keys
-from autoscaler.api.policies import queued
+from autoscaler.api.policies.jobs import queued
 from autoscaler.kube import objects
 
 

@@ -17,7 +17,7 @@ from autoscaler.admission.jobs import belonging, templates
 from autoscaler.admission.jobs.port import Job, WantedPods
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import queued
+from autoscaler.api.policies.jobs import queued
 from autoscaler.api.resources import types, workloads
 from autoscaler.kube import kinds, objects, wire
 

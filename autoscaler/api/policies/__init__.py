@@ -7,28 +7,24 @@ same rule in Python, which the simulated cluster runs; a test on the real API se
 from dataclasses import dataclass, field
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import (
-    daemon_sets,
-    exclusive_pools,
-    identities,
-    job_gates,
-    job_queue,
-    leaving,
+from autoscaler.api.policies import identities, leaving, pod_stamps, writers
+from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
+from autoscaler.api.policies.jobs import job_gates, job_queue, redis_cleanup, workloads
+from autoscaler.api.policies.machines import (
     machine_group,
     machine_guests,
     machine_injection,
     machine_keepers,
     machine_known,
+)
+from autoscaler.api.policies.pools import (
+    daemon_sets,
+    exclusive_pools,
     namespace_scope,
     node_preference,
     placement_gate,
-    pod_stamps,
     pool_tolerations,
-    redis_cleanup,
-    workloads,
-    writers,
 )
-from autoscaler.api.policies.base import MutatingPolicy, ValidatingPolicy
 
 Policy = ValidatingPolicy | MutatingPolicy
 

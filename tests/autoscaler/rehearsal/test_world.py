@@ -5,7 +5,7 @@ from typing import Any
 
 from autoscaler.api import keys, names
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import machine_keepers
+from autoscaler.api.policies.machines import machine_keepers
 from autoscaler.api.settings.node_groups import NodeGroups
 from autoscaler.kube import kinds
 from autoscaler.rehearsal import manifests, observing, trace

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.api import keys, manifests, version
-from autoscaler.api.policies import base, placement_gate
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import placement_gate
 from tests.e2e import replicas, waiting
 from tests.e2e.capacity import conftest
 from tests.e2e.capacity.site import WHOLE_NODE, Object, Site

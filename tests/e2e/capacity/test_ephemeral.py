@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.api import keys, manifests
-from autoscaler.api.policies import daemon_sets, pool_tolerations
+from autoscaler.api.policies.pools import daemon_sets, pool_tolerations
 from tests.e2e import waiting
 from tests.e2e.capacity import conftest, test_kills
 from tests.e2e.capacity.site import PATIENCE_SECONDS, Object, Site

@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.api import keys
-from autoscaler.api.policies import exclusive_pools, pool_tolerations
+from autoscaler.api.policies.pools import exclusive_pools, pool_tolerations
 from tests.e2e import waiting
 from tests.e2e.policies import ground
 from tests.e2e.policies.ground import CUSTOM, Ground

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.api import keys
-from autoscaler.api.policies import base, identities, job_gates, job_queue, pod_stamps, queued, redis_cleanup, workloads
+from autoscaler.api.policies import base, identities, pod_stamps
+from autoscaler.api.policies.jobs import job_gates, job_queue, queued, redis_cleanup, workloads
 from tests import builders
 from tests.e2e.policies import ground, jobs
 from tests.e2e.policies.ground import CUSTOM, RUNTIME, RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys, machine_pods, policies, quantities
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, guests, machine_guests
+from autoscaler.api.policies import base
+from autoscaler.api.policies.machines import guests, machine_guests
 from tests.e2e.policies import ground, machines
 from tests.e2e.policies.ground import RUNTIME_NAMESPACE
 from tests.e2e.policies.machines import ELSEWHERE, GUESTS, NAMESPACES, MachineGround

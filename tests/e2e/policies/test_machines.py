@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.api import keys, machine_pods
 from autoscaler.api.machine_catalogue import NodeLabel
-from autoscaler.api.policies import machine_guests, machine_known
+from autoscaler.api.policies.machines import machine_guests, machine_known
 from tests.e2e import waiting
 from tests.e2e.policies import ground, machines
 from tests.e2e.policies.ground import RUNTIME, RUNTIME_NAMESPACE, Object

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.api import keys, resources, version
-from autoscaler.api.policies import base, namespace_scope
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import namespace_scope
 from tests.e2e import waiting
 from tests.e2e.policies.ground import Ground, Object
 from tools.local.api import Api, Response

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys, manifests
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, placement_gate
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import placement_gate
 from tests.e2e import waiting
 from tests.e2e.policies import ground
 from tests.e2e.policies.ground import RUNTIME, RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys, manifests
-from autoscaler.api.policies import job_queue, queued
+from autoscaler.api.policies.jobs import job_queue, queued
 from tests.e2e import waiting
 from tests.e2e.policies import ground, jobs
 from tests.e2e.policies.ground import RUNTIME, RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys, policies
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, daemon_sets, exclusive_pools, node_preference, pool_tolerations
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import daemon_sets, exclusive_pools, node_preference, pool_tolerations
 from autoscaler.api.resources.scopes import POOLS_MAX
 from tests.e2e.policies import ground
 from tests.e2e.policies.ground import Ground

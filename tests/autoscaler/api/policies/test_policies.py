@@ -8,7 +8,8 @@ import pytest
 
 from autoscaler.api import keys, policies, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, machine_group
+from autoscaler.api.policies import base
+from autoscaler.api.policies.machines import machine_group
 from tests import builders
 
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from autoscaler.api import keys, names, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import guests, identities
+from autoscaler.api.policies import identities
 from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.machines import guests
 
 HAS_NODE: Final = (
     f"spec.nodeName is set, so no scheduling gate can hold this guest until there is room on a machine: leave it out,"

@@ -4,7 +4,8 @@ import pytest
 
 from autoscaler.api import keys, names
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, identities, machine_keepers
+from autoscaler.api.policies import base, identities
+from autoscaler.api.policies.machines import machine_keepers
 from tests.autoscaler.api.policies.machine_requests import GUEST, NAMESPACE, pod, request
 
 RUNTIME = identities.account_user(NAMESPACE, "sluice")

@@ -10,8 +10,9 @@ from typing import Final
 
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import identities, queued
+from autoscaler.api.policies import identities
 from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.jobs import queued
 
 
 def late_message(kind: queued.Kind) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys
-from autoscaler.api.policies import machine_known
+from autoscaler.api.policies.machines import machine_known
 from tests.autoscaler.api.policies import machine_requests
 from tests.autoscaler.api.policies.machine_requests import GUEST, pod, request
 

@@ -12,8 +12,9 @@ from typing import Final
 
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import identities, scoping
+from autoscaler.api.policies import identities
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.pools import scoping
 
 SYSTEM_NAMESPACE: Final = "kube-system"
 DAEMON_CONTROLLERS: Final = identities.controller("daemon-set-controller")

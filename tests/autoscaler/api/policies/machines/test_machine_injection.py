@@ -8,7 +8,8 @@ import pytest
 from autoscaler.api import keys, machine_pods
 from autoscaler.api.machine_catalogue import NodeLabel
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, machine_injection
+from autoscaler.api.policies import base
+from autoscaler.api.policies.machines import machine_injection
 from tests.autoscaler.api.policies import machine_requests
 from tests.autoscaler.api.policies.machine_requests import GUEST, pod, request
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from autoscaler.api import keys, resources, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import scoping
 from autoscaler.api.policies.base import Access, Match, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.pools import scoping
 
 VERB: Final = "use"
 _SCOPES: Final = resources.Scope.definition.plural

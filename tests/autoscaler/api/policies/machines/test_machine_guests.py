@@ -7,7 +7,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, guests, machine_guests, machine_injection
+from autoscaler.api.policies import base
+from autoscaler.api.policies.machines import guests, machine_guests, machine_injection
 from tests.autoscaler.api.policies import machine_requests
 from tests.autoscaler.api.policies.machine_requests import GUEST, pod, request
 

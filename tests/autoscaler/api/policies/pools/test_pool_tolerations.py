@@ -4,7 +4,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, pool_tolerations
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import pool_tolerations
 from tests import builders
 
 DAEMONS = pool_tolerations.DAEMON_CONTROLLERS[0]

@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, identities, workloads
+from autoscaler.api.policies import base, identities
+from autoscaler.api.policies.jobs import workloads
 from autoscaler.api.resources import Workload
 from tests import builders
 

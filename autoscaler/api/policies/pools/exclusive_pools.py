@@ -7,8 +7,8 @@ change: only a write that makes it wrong is refused, and a pool may be handed on
 from typing import Final
 
 from autoscaler.api import keys, version
-from autoscaler.api.policies import scoping
 from autoscaler.api.policies.base import Operation, Request, ValidatingPolicy, Validation, ours
+from autoscaler.api.policies.pools import scoping
 
 UNOWNED_MESSAGE: Final = (
     f"spec.instanceWide is false, so metadata.labels[{keys.SCOPE}] must name the one scope that the pool is for"

@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, daemon_sets
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import daemon_sets
 
 POOL = {"key": keys.INSTANCE_POOL, "operator": "Exists"}
 CLAIMED = {"key": keys.RESERVED_FOR, "operator": "Exists"}

@@ -11,8 +11,8 @@ from typing import Any, Final
 from autoscaler.api import keys, machine_catalogue, machine_pods, names, version
 from autoscaler.api.machine_catalogue import MachineResources
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import guests, machine_patches
 from autoscaler.api.policies.base import MutatingPolicy, Operation, Param, Request
+from autoscaler.api.policies.machines import guests, machine_patches
 
 NAME: Final = f"machine-injection.{version.GROUP}"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -6,7 +6,7 @@ All patches set, or add what is not there yet: asked again after a change they e
 from typing import Final
 
 from autoscaler.api import keys, machine_catalogue
-from autoscaler.api.policies import guests
+from autoscaler.api.policies.machines import guests
 
 _EFFECT: Final = "NoSchedule"
 _NODE_AFFINITY: Final = "/spec/affinity/nodeAffinity"

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import scoping
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation, Request
+from autoscaler.api.policies.pools import scoping
 
 STATIC_WEIGHT: Final = 100
 _TERMS: Final = "preferredDuringSchedulingIgnoredDuringExecution"

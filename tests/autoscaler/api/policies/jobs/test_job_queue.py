@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, identities, job_queue, queued
+from autoscaler.api.policies import base, identities
+from autoscaler.api.policies.jobs import job_queue, queued
 
 RAY_JOB = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "r", "uid": "u", "controller": True}
 POLICIES = pytest.mark.parametrize("policy", [job_queue.JOB, job_queue.RAY_CLUSTER], ids=["job", "ray-cluster"])

@@ -8,7 +8,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, redis_cleanup
+from autoscaler.api.policies import base
+from autoscaler.api.policies.jobs import redis_cleanup
 
 GATE = {"name": keys.ADMISSION_GATE}
 OTHER = {"name": "example.com/other"}

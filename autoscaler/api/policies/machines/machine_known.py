@@ -7,8 +7,8 @@ guest was not injected, and is refused for that.
 from typing import Final
 
 from autoscaler.api import keys, machine_catalogue, version
-from autoscaler.api.policies import guests, machine_injection
 from autoscaler.api.policies.base import Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.machines import guests, machine_injection
 
 NAME: Final = f"machine-known.{version.GROUP}"
 

@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.api import keys, policies
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, job_gates
+from autoscaler.api.policies import base
+from autoscaler.api.policies.jobs import job_gates
 
 GATE = {"name": keys.ADMISSION_GATE}
 OTHER = {"name": "example.com/other"}

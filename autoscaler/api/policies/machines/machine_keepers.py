@@ -7,8 +7,9 @@ catalogue would let every guest have what it likes.
 from typing import Final
 
 from autoscaler.api import keys, names, version
-from autoscaler.api.policies import guests, identities
+from autoscaler.api.policies import identities
 from autoscaler.api.policies.base import Match, Operation, Request, ValidatingPolicy, Validation
+from autoscaler.api.policies.machines import guests
 
 STATEFUL_SET_CONTROLLERS: Final = identities.controller("statefulset-controller")
 """Who makes pods of StatefulSets."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import queued
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation, Request
+from autoscaler.api.policies.jobs import queued
 
 _NODE_TYPE: Final = "redis-cleanup"
 _OWNER: Final = ("ray.io/", "RayCluster")

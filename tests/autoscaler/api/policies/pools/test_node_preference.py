@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, node_preference
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import node_preference
 from autoscaler.api.resources.scopes import POOLS_MAX
 from tests import builders
 

@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.api import keys, policies
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, identities, placement_gate
+from autoscaler.api.policies import base, identities
+from autoscaler.api.policies.pools import placement_gate
 
 RUNTIME = identities.account_user("sluice-system", "sluice")
 GATE = {"name": keys.PLACEMENT_GATE}

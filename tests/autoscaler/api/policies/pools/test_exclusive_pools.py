@@ -4,7 +4,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, exclusive_pools
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import exclusive_pools
 from tests import builders
 
 DELETED = "2026-11-16T06:00:00Z"

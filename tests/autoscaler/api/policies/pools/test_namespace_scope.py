@@ -4,7 +4,8 @@ import pytest
 
 from autoscaler.api import keys, policies
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import base, namespace_scope
+from autoscaler.api.policies import base
+from autoscaler.api.policies.pools import namespace_scope
 
 USABLE = ("mine", "ours")
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from autoscaler.api import version
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.policies import queued
 from autoscaler.api.policies.base import Match, MutatingPolicy, Operation, Request
+from autoscaler.api.policies.jobs import queued
 
 # The twins
 

@@ -1,0 +1,1 @@
+"""Policies about queued jobs and their Workloads. Pure."""

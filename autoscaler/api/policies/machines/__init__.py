@@ -1,0 +1,1 @@
+"""Policies about Machines and their guests. Pure."""
