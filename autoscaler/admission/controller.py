@@ -23,7 +23,8 @@ from autoscaler.admission.workloads.workload import WORKLOADS, decode
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import resources
 from autoscaler.control import copies, pacing, plans
-from autoscaler.kube import kinds, objects, store, writer
+from autoscaler.kube import kinds, objects, store
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 ROUNDS: Final = 100

@@ -18,7 +18,8 @@ from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.api import keys
 from autoscaler.control import takeover
-from autoscaler.kube import objects, port, store, writer
+from autoscaler.kube import objects, port, store
+from autoscaler.kube.writing import writer
 
 _ON_SUMS: Final = frozenset({Step.ADMIT, Step.CLAIM, Step.EVICT})
 

@@ -12,7 +12,8 @@ from autoscaler.admission import doubts
 from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.writes import On, Step, Write
 from autoscaler.control import executor, writes
-from autoscaler.kube import port, writer
+from autoscaler.kube import port
+from autoscaler.kube.writing import writer
 
 FOR_GOOD: Final = 3
 """A pod's gate that could not be opened so often, for a reason of its own, will not open."""

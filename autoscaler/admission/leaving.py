@@ -15,7 +15,9 @@ from autoscaler.admission.jobs import port as jobs
 from autoscaler.admission.state import gated_pods
 from autoscaler.api import controllers, keys, resources
 from autoscaler.control import farewell
-from autoscaler.kube import batch, finalizers, kinds, listing, objects, store, writer
+from autoscaler.kube import kinds, objects, store
+from autoscaler.kube.reading import listing
+from autoscaler.kube.writing import batch, finalizers, writer
 
 log = structlog.get_logger()
 TOLD_AT_ONCE: Final = 500

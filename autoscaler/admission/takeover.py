@@ -17,7 +17,8 @@ from autoscaler.admission.state import known
 from autoscaler.admission.workloads import workload
 from autoscaler.admission.writes import Write
 from autoscaler.control import takeover
-from autoscaler.kube import listing, port
+from autoscaler.kube import port
+from autoscaler.kube.reading import listing
 
 log = structlog.get_logger()
 

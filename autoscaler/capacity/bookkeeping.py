@@ -27,7 +27,8 @@ from autoscaler.capacity import (
 )
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import Prices
-from autoscaler.kube import kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 INSTANCES: Final = kinds.custom(resources.Instance)

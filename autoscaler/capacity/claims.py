@@ -20,7 +20,8 @@ from autoscaler.capacity.ephemeral import Standing
 from autoscaler.capacity.experience import Landed
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import kinds, objects, port, store, taints, wire, writer
+from autoscaler.kube import kinds, objects, port, store, taints, wire
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 HISTORY_SECONDS: Final = 5.0

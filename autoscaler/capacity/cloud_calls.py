@@ -17,7 +17,8 @@ from autoscaler import backoff, control
 from autoscaler.capacity import availability, clouds, offers, remembered
 from autoscaler.capacity.plan import Disruption, Launch, Resize
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import objects, writer
+from autoscaler.kube import objects
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 LAUNCH_WINDOW_SECONDS: Final = 60.0

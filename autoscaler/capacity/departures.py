@@ -14,7 +14,8 @@ from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import cloud_calls, draining, lives, marks, removal, work
 from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.plan import Disruption, Plan
-from autoscaler.kube import listing, objects, port, store
+from autoscaler.kube import objects, port, store
+from autoscaler.kube.reading import listing
 
 log = structlog.get_logger()
 TICK_SECONDS: Final = 0.001

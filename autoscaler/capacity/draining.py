@@ -14,7 +14,8 @@ from autoscaler import backoff, control
 from autoscaler.api import keys
 from autoscaler.capacity import marks
 from autoscaler.capacity.plan import Disruption
-from autoscaler.kube import kinds, objects, port, store, taints, writer
+from autoscaler.kube import kinds, objects, port, store, taints
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0

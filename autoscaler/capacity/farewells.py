@@ -20,7 +20,9 @@ from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.control import drain_object
 from autoscaler.control.drain_object import Stage
-from autoscaler.kube import finalizers, kinds, listing, objects, owned_marks, port, store, writer
+from autoscaler.kube import kinds, objects, owned_marks, port, store
+from autoscaler.kube.reading import listing
+from autoscaler.kube.writing import finalizers, writer
 
 log = structlog.get_logger()
 SETTLE_SECONDS: Final = 5.0

@@ -9,7 +9,8 @@ from typing import Final
 
 from autoscaler import control
 from autoscaler.control import polling
-from autoscaler.kube import kinds, lease, objects, port
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.leases import lease
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "cluster-autoscaler"

@@ -15,7 +15,8 @@ from autoscaler import control
 from autoscaler.api import keys
 from autoscaler.capacity import clouds, lives
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 PAUSE_SECONDS: Final = 5.0

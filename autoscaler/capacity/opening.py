@@ -13,7 +13,8 @@ import structlog
 from autoscaler import control
 from autoscaler.api import keys
 from autoscaler.capacity.colocation import Opening
-from autoscaler.kube import kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 AGAIN_SECONDS: Final = 5.0

@@ -21,7 +21,8 @@ from autoscaler.capacity.plan import Plan
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
 from autoscaler.control import metrics
-from autoscaler.kube import objects, port, store, writer
+from autoscaler.kube import objects, port, store
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 WAITING_PODS: Final = "sluice_waiting_pods"

@@ -6,7 +6,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from autoscaler import clock
 from autoscaler.control import metrics, plans
-from autoscaler.kube import events, kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.writing import events, writer
 
 R = TypeVar("R")
 Dirty = frozenset[tuple[str, objects.Key]]

@@ -12,7 +12,8 @@ import structlog
 from autoscaler import control
 from autoscaler.api import keys, names
 from autoscaler.control import polling
-from autoscaler.kube import finalizers, kinds, objects, port, writer
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.writing import finalizers, writer
 
 log = structlog.get_logger()
 LOOK_SECONDS: Final = 15.0

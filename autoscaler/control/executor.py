@@ -14,7 +14,8 @@ import structlog
 
 from autoscaler import backoff, clock
 from autoscaler.control import writes
-from autoscaler.kube import port, writer
+from autoscaler.kube import port
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 AT_ONCE: Final = 32

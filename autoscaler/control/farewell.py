@@ -11,7 +11,8 @@ import structlog
 
 from autoscaler import backoff, clock, control
 from autoscaler.control import drain_object
-from autoscaler.kube import port, writer
+from autoscaler.kube import port
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 _BACKOFF: Final = backoff.Backoff(first_seconds=5.0, longest_seconds=60.0)

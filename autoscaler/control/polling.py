@@ -7,7 +7,8 @@ from typing import Final
 import structlog
 
 from autoscaler import backoff, control
-from autoscaler.kube import port, writer
+from autoscaler.kube import port
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 CHECK_SECONDS: Final = 0.5

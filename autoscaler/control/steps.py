@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from autoscaler import backoff, clock
-from autoscaler.kube import writer
+from autoscaler.kube.writing import writer
 
 S = TypeVar("S", bound=StrEnum)
 

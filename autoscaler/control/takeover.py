@@ -13,7 +13,8 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import clock, control
-from autoscaler.kube import kinds, listing, port, store
+from autoscaler.kube import kinds, port, store
+from autoscaler.kube.reading import listing
 
 log = structlog.get_logger()
 UNSURE_SECONDS: Final = 2 * port.DEFAULT_TIMEOUT_SECONDS

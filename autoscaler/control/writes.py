@@ -8,8 +8,8 @@ from collections.abc import Hashable, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
-from autoscaler.kube import writer
 from autoscaler.kube.objects import Key
+from autoscaler.kube.writing import writer
 
 
 class Verb(StrEnum):

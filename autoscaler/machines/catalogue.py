@@ -15,7 +15,8 @@ from autoscaler import backoff, control
 from autoscaler.api import machine_catalogue, names
 from autoscaler.api.manifests import Manifest
 from autoscaler.control import plans, polling
-from autoscaler.kube import kinds, port, writer
+from autoscaler.kube import kinds, port
+from autoscaler.kube.writing import writer
 from autoscaler.machines.objects import owned
 from autoscaler.machines.state.known import Machine
 

@@ -15,7 +15,8 @@ import structlog
 from autoscaler import clock, control
 from autoscaler.api import controllers, resources
 from autoscaler.control import copies, farewell, pacing, plans, takeover
-from autoscaler.kube import kinds, objects, writer
+from autoscaler.kube import kinds, objects
+from autoscaler.kube.writing import writer
 from autoscaler.machines import catalogue, decide, executor, leaving, making, planned
 from autoscaler.machines.model import OpenGuest, OpenSleeper, Plan
 from autoscaler.machines.nodes.claims import GroupType

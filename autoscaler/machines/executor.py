@@ -13,7 +13,8 @@ from autoscaler import backoff, control
 from autoscaler.api.manifests import Manifest
 from autoscaler.control import executor, writes
 from autoscaler.control.writes import Verb
-from autoscaler.kube import objects, writer
+from autoscaler.kube import objects
+from autoscaler.kube.writing import writer
 from autoscaler.machines.model import DeleteSleeper, OpenSleeper
 from autoscaler.machines.objects.writes import On, Step, Write
 

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from autoscaler import control
 from autoscaler.api import keys
-from autoscaler.kube import batch, kinds, listing, objects, store, writer
+from autoscaler.kube import kinds, objects, store
+from autoscaler.kube.reading import listing
+from autoscaler.kube.writing import batch, writer
 from autoscaler.machines import catalogue
 from autoscaler.machines.nodes import node_views
 from autoscaler.machines.objects import owned, pods

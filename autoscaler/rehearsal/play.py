@@ -11,7 +11,8 @@ from autoscaler import control
 from autoscaler.api import controllers, keys, names
 from autoscaler.api.permissions import WorkerScope
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import election, kinds
+from autoscaler.kube import kinds
+from autoscaler.kube.leases import election
 from autoscaler.options import Options
 from autoscaler.rehearsal import guest_watching, job_watching, manifests, observing
 from autoscaler.rehearsal.arrivals import Arrival, arrivals

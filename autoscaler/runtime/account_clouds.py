@@ -3,7 +3,8 @@
 from autoscaler.api.resources.accounts import ProviderAccountSpec, SecretRef
 from autoscaler.cloud import ec2_accounts, providers
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import objects, port, secret_data
+from autoscaler.kube import objects, port
+from autoscaler.kube.reading import secret_data
 
 
 async def open_cloud(api: port.Api, cluster: str, name: str, spec: ProviderAccountSpec) -> cloud.Cloud:

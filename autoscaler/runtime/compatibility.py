@@ -9,7 +9,8 @@ from typing import Final
 import msgspec
 
 from autoscaler.api import keys, version
-from autoscaler.kube import kinds, listing, objects, port
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.reading import listing
 
 _PART_OF: Final = {"labelSelector": "app.kubernetes.io/part-of=sluice"}
 

@@ -14,7 +14,9 @@ from autoscaler import clock
 from autoscaler.api import keys, resources
 from autoscaler.capacity import explaining, telling, volumes
 from autoscaler.control import plans
-from autoscaler.kube import client, credentials, kinds, listing, objects, port, wire
+from autoscaler.kube import kinds, objects, port, wire
+from autoscaler.kube.connection import client, credentials
+from autoscaler.kube.reading import listing
 from autoscaler.runtime import explain_machines, explain_quota
 
 

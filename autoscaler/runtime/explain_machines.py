@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from autoscaler.api import resources
 from autoscaler.control import plans
-from autoscaler.kube import kinds, listing, objects, port, store
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.reading import listing
 from autoscaler.machines import explaining
 from autoscaler.machines.state import known
 

@@ -12,7 +12,8 @@ from autoscaler.admission.workloads import workload
 from autoscaler.admission.workloads.workload import WORKLOADS
 from autoscaler.api import keys, resources
 from autoscaler.control import plans
-from autoscaler.kube import kinds, listing, objects, port, store
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.reading import listing
 
 
 async def of_workload(api: port.Api, key: objects.Key, *, now: float) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Final
 import structlog
 
 from autoscaler import clock
-from autoscaler.kube import port, writer
+from autoscaler.kube import port
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 _WOULD_SECONDS: Final = 10.0

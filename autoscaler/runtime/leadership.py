@@ -13,7 +13,9 @@ from typing import Final, Protocol
 import structlog
 
 from autoscaler import clock
-from autoscaler.kube import client, credentials, election, port
+from autoscaler.kube import port
+from autoscaler.kube.connection import client, credentials
+from autoscaler.kube.leases import election
 
 log = structlog.get_logger()
 CONNECTIONS: Final = 4

@@ -12,7 +12,8 @@ from typing import Any, Final
 import structlog
 
 from autoscaler import backoff, clock, control
-from autoscaler.kube import objects, store, writer
+from autoscaler.kube import objects, store
+from autoscaler.kube.writing import writer
 from autoscaler.runtime import fence, telemetry
 
 log = structlog.get_logger()

@@ -15,7 +15,8 @@ import structlog
 from autoscaler import backoff, clock, control
 from autoscaler.api import conditions, keys, names, resources, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.kube import kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.writing import writer
 from autoscaler.runtime import fence
 
 log = structlog.get_logger()

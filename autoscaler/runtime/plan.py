@@ -15,7 +15,10 @@ import msgspec
 
 from autoscaler import clock
 from autoscaler.api import controllers, names
-from autoscaler.kube import client, credentials, kinds, lease, listing, objects, port
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.connection import client, credentials
+from autoscaler.kube.leases import lease
+from autoscaler.kube.reading import listing
 from autoscaler.runtime import leadership, plan_document
 from autoscaler.runtime.plan_document import Document, State
 

@@ -16,7 +16,9 @@ import structlog
 from autoscaler import clock, control
 from autoscaler.api import keys
 from autoscaler.control import metrics
-from autoscaler.kube import events, kinds, objects, port, reflector, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.reading import reflector
+from autoscaler.kube.writing import events, writer
 from autoscaler.runtime import (
     compatibility,
     fence,

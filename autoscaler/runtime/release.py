@@ -17,7 +17,10 @@ import msgspec
 from autoscaler import clock
 from autoscaler.admission import jobs, leaving
 from autoscaler.api import keys, names, policies, resources
-from autoscaler.kube import client, credentials, kinds, lease, listing, owned_marks, port
+from autoscaler.kube import kinds, owned_marks, port
+from autoscaler.kube.connection import client, credentials
+from autoscaler.kube.leases import lease
+from autoscaler.kube.reading import listing
 
 ATTEMPTS: Final = 5
 AT_ONCE: Final = 16

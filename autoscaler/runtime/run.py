@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from autoscaler import clock
-from autoscaler.kube import client, credentials, port
+from autoscaler.kube import port
+from autoscaler.kube.connection import client, credentials
 from autoscaler.runtime import (
     compatibility,
     http,

@@ -18,7 +18,8 @@ from autoscaler.api.settings import sleepers
 from autoscaler.api.settings.queue_access import QueueAccess
 from autoscaler.api.settings.queued_jobs import QueuedJobs
 from autoscaler.api.settings.scaling import Scaling
-from autoscaler.kube import credentials, election
+from autoscaler.kube.connection import credentials
+from autoscaler.kube.leases import election
 
 PREFIX: Final = "SLUICE_"
 KUBECONFIG: Final = "KUBECONFIG"

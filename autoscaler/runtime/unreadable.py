@@ -10,7 +10,8 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api import conditions, version
-from autoscaler.kube import kinds, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 CONDITION: Final = "Readable"

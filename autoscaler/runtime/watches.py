@@ -5,7 +5,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from autoscaler.kube import kinds, objects, reflector, store
+from autoscaler.kube import kinds, objects, store
+from autoscaler.kube.reading import reflector
 
 T = TypeVar("T", bound=objects.Stored)
 

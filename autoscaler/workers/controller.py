@@ -16,7 +16,8 @@ from autoscaler import backoff, clock, control
 from autoscaler.api import keys, names
 from autoscaler.api.resources.worker_pools import WorkerPool
 from autoscaler.control import farewell, metrics, plans
-from autoscaler.kube import batch, finalizers, kinds, objects, port, writer
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.writing import batch, finalizers, writer
 from autoscaler.queues import port as queues
 from autoscaler.workers import (
     decide,

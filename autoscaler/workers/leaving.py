@@ -9,7 +9,9 @@ import msgspec
 
 from autoscaler import control
 from autoscaler.api import keys
-from autoscaler.kube import batch, finalizers, kinds, listing, objects, writer
+from autoscaler.kube import kinds, objects
+from autoscaler.kube.reading import listing
+from autoscaler.kube.writing import batch, finalizers, writer
 from autoscaler.workers.shared import POOLS
 
 

@@ -18,7 +18,8 @@ from autoscaler import backoff, clock
 from autoscaler.api import keys
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
 from autoscaler.control import plans, steps
-from autoscaler.kube import batch, finalizers, objects, port, writer
+from autoscaler.kube import objects, port
+from autoscaler.kube.writing import batch, finalizers, writer
 from autoscaler.workers import decide, event_messages, growth, planned, poller, pool_metrics, status_writer, worker_pods
 from autoscaler.workers.model import Cause, CleanUp, Counts, Pool, Problem
 from autoscaler.workers.shared import POOLS, Shared

@@ -10,7 +10,8 @@ from typing import Final
 
 from autoscaler import clock
 from autoscaler.api.resources.worker_pools import QueueSource
-from autoscaler.kube import objects, port, secret_data
+from autoscaler.kube import objects, port
+from autoscaler.kube.reading import secret_data
 from autoscaler.queues import port as queues
 
 KEEP_SECONDS: Final = 30.0

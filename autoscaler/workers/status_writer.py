@@ -11,7 +11,8 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api.resources.worker_pools import PoolStatus
-from autoscaler.kube import events, kinds, writer
+from autoscaler.kube import kinds
+from autoscaler.kube.writing import events, writer
 from autoscaler.workers import event_messages, status
 from autoscaler.workers.model import Counts, Pool, Problem, Told
 from autoscaler.workers.poller import TICK_SECONDS

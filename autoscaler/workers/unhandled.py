@@ -14,7 +14,9 @@ import structlog
 from autoscaler import backoff, control
 from autoscaler.api import controllers, keys, names
 from autoscaler.control import polling
-from autoscaler.kube import batch, finalizers, kinds, lease, objects, port, writer
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.leases import lease
+from autoscaler.kube.writing import batch, finalizers, writer
 from autoscaler.workers import status, worker_index
 from autoscaler.workers.model import Pool
 

@@ -14,7 +14,9 @@ import msgspec
 from autoscaler import control
 from autoscaler.api import keys, names
 from autoscaler.api.manifests import Manifest
-from autoscaler.kube import batch, finalizers, kinds, listing, objects, port, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.reading import listing
+from autoscaler.kube.writing import batch, finalizers, writer
 from autoscaler.workers import pods, worker_index
 from autoscaler.workers.model import Phase
 from autoscaler.workers.worker_index import PoolId, PoolWorkers

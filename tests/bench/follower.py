@@ -5,7 +5,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from autoscaler.kube import kinds, objects, reflector, store
+from autoscaler.kube import kinds, objects, store
+from autoscaler.kube.reading import reflector
 from tests.bench import load, pod_indexes, results
 
 

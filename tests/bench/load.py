@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from autoscaler.kube import client, credentials, kinds, listing, port, wire
+from autoscaler.kube import kinds, port, wire
+from autoscaler.kube.connection import client, credentials
+from autoscaler.kube.reading import listing
 from tools.local import tokens
 from tools.local.components import Component, Options
 from tools.local.plane import Plane

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from autoscaler.kube import kinds, objects, port, reflector, store
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.reading import reflector
 from tests.bench import load, pod_indexes, results
 from tools.local.plane import REPOSITORY
 

@@ -13,7 +13,7 @@ from autoscaler.api.settings import sleepers
 from autoscaler.api.settings.queue_access import QueueAccess
 from autoscaler.api.settings.queued_jobs import QueuedJobs
 from autoscaler.api.settings.scaling import Expander, PriceList
-from autoscaler.kube import credentials
+from autoscaler.kube.connection import credentials
 from autoscaler.runtime import process
 from autoscaler.runtime import settings as runtime_settings
 from components import deployment

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoscaler.kube import client, credentials, kinds, port
+from autoscaler.kube import kinds, port
+from autoscaler.kube.connection import client, credentials
 from autoscaler.kube.kinds import ResourceType
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster

@@ -12,7 +12,8 @@ from typing import Final
 
 from autoscaler import control
 from autoscaler.api import resources
-from autoscaler.kube import kinds, objects, port, writer
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.writing import writer
 from autoscaler.runtime import process, run, settings
 
 LEASE: Final = "engine-test"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.kube import client, credentials, port
+from autoscaler.kube import port
+from autoscaler.kube.connection import client, credentials
 from tests.e2e import replicas, waiting
 from tools.local import tokens
 from tools.local.plane import REPOSITORY, Plane

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from autoscaler import control
 from autoscaler.api import policies
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import election, port
+from autoscaler.kube import port
+from autoscaler.kube.leases import election
 from autoscaler.options import Options
 from autoscaler.queues import port as queues
 from autoscaler.runtime import leadership, planning, process, registry

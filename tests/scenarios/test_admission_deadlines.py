@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import pytest
 
-from autoscaler.kube import election, port
+from autoscaler.kube import port
+from autoscaler.kube.leases import election
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import World, runtime
 

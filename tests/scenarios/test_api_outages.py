@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 import pytest
 
-from autoscaler.kube import kinds, port, reflector
+from autoscaler.kube import kinds, port
+from autoscaler.kube.reading import reflector
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from tests.autoscaler.kube.cluster import simulated

@@ -15,7 +15,7 @@ ROOM = '''
 """Toys: one ConfigMap, kept."""
 
 from autoscaler import control
-from autoscaler.kube import kinds, objects, writer
+from autoscaler.kube import kinds, objects; from autoscaler.kube.writing import writer
 from autoscaler.options import Options
 
 

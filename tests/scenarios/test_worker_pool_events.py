@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from autoscaler.kube import events
+from autoscaler.kube.writing import events
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.worker_world import World, runtime
 

@@ -7,7 +7,8 @@ import pytest
 from autoscaler.admission import doubts, writes
 from autoscaler.admission.workloads.workload import Workload
 from autoscaler.admission.writes import On, Step, Write
-from autoscaler.kube import port, store, writer
+from autoscaler.kube import port, store
+from autoscaler.kube.writing import writer
 from tests.autoscaler.admission.builders import NOW, workload
 from tests.autoscaler.admission.manual_clock import ManualClock
 

@@ -10,7 +10,9 @@ import pytest
 from autoscaler import control
 from autoscaler.api import controllers, names, permissions, resources, version
 from autoscaler.api.permissions import AwsResource, Where, WorkerScope
-from autoscaler.kube import election, events, kinds, objects, port
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.leases import election
+from autoscaler.kube.writing import events
 from autoscaler.runtime import leadership, planning, process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, store

@@ -9,7 +9,8 @@ import pytest
 
 from autoscaler.control import executor, writes
 from autoscaler.control.writes import Verb
-from autoscaler.kube import objects, port, writer
+from autoscaler.kube import objects, port
+from autoscaler.kube.writing import writer
 from tests.autoscaler.admission.manual_clock import ManualClock
 from tests.autoscaler.control.refusing_writer import RefusingWriter, refusal
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from autoscaler.api import keys, names
 from autoscaler.control import drain_object, farewell
-from autoscaler.kube import kinds, objects, port, writer
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.writing import writer
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.deletes import Options

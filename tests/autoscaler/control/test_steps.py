@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from autoscaler import backoff
 from autoscaler.control import steps
-from autoscaler.kube import writer
+from autoscaler.kube.writing import writer
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 

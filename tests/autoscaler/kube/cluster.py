@@ -6,7 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoscaler.kube import kinds, objects, port, reflector, store, writer
+from autoscaler.kube import kinds, objects, port, store
+from autoscaler.kube.reading import reflector
+from autoscaler.kube.writing import writer
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 

@@ -3,7 +3,8 @@
 import pytest
 import structlog
 
-from autoscaler.kube import port, writer
+from autoscaler.kube import port
+from autoscaler.kube.writing import writer
 from autoscaler.runtime import fence
 
 REQUEST = port.Request(method="POST", path="/api/v1/pods", timeout_seconds=10)

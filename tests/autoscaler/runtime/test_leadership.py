@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler import clock
-from autoscaler.kube import credentials, election
+from autoscaler.kube.connection import credentials
+from autoscaler.kube.leases import election
 from autoscaler.runtime import leadership
 
 

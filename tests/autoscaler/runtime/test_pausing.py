@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from autoscaler.api import resources
-from autoscaler.kube import kinds, port, writer
+from autoscaler.kube import kinds, port
+from autoscaler.kube.writing import writer
 from autoscaler.runtime import fence, pausing
 
 WORKERS = kinds.custom(resources.WorkerPool).path("pool", "jobs", "status")

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from autoscaler.control.plans import Command
-from autoscaler.kube import lease, port
+from autoscaler.kube import port
+from autoscaler.kube.leases import lease
 from autoscaler.runtime import plan
 from autoscaler.runtime.plan_document import Document, Section, State
 

@@ -10,7 +10,9 @@ import pytest
 
 from autoscaler import control
 from autoscaler.api import keys, resources
-from autoscaler.kube import election, kinds, objects, port, writer
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.leases import election
+from autoscaler.kube.writing import writer
 from autoscaler.runtime import compatibility, leadership, planning, process
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults

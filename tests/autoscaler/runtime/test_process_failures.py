@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from autoscaler import control
-from autoscaler.kube import election, kinds, objects
+from autoscaler.kube import kinds, objects
+from autoscaler.kube.leases import election
 from autoscaler.runtime import loop
 from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import key, manifest, simulated

@@ -12,7 +12,7 @@ from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.settings import sleepers
 from autoscaler.api.settings.queued_jobs import FeatureGates, QueuedJobs
 from autoscaler.api.settings.scaling import Expander, PriceList, Scaling
-from autoscaler.kube import credentials
+from autoscaler.kube.connection import credentials
 from autoscaler.runtime import settings
 
 KNOWN = ("workers", "machines")

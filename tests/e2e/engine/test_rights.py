@@ -49,7 +49,7 @@ UNSEEN = {
     rights.Right(HOME, "apps", "statefulsets", "get", ""),
     rights.Right(HOME, "", "services", "get", ""),
     # What a create finds there already, which the watch has not told yet:
-    # tests/autoscaler/kube/test_writer.py::test_a_create_whose_answer_was_lost_is_not_done_twice
+    # tests/autoscaler/kube/writing/test_writer.py::test_a_create_whose_answer_was_lost_is_not_done_twice
 }
 """Rights that are used when two things happen at once that no test can bring about."""
 UNSEEN_IN_AWS = {"sts:TagSession"}

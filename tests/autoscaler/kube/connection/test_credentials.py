@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.kube import credentials
+from autoscaler.kube.connection import credentials
 from tools.local import certificates
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from autoscaler.kube import objects, port, writer
+from autoscaler.kube import objects, port
+from autoscaler.kube.writing import writer
 
 T = TypeVar("T", bound=objects.Stored)
 

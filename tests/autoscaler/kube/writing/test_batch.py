@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from autoscaler.kube import batch, port, writer
+from autoscaler.kube import port
+from autoscaler.kube.writing import batch, writer
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 

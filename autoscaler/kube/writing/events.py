@@ -20,7 +20,8 @@ import msgspec
 import structlog
 
 from autoscaler import backoff, clock
-from autoscaler.kube import kinds, objects, port, writer
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 WAITING_MAX: Final = 2000

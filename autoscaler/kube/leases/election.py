@@ -13,7 +13,8 @@ import msgspec
 import structlog
 
 from autoscaler import clock
-from autoscaler.kube import kinds, lease, port
+from autoscaler.kube import kinds, port
+from autoscaler.kube.leases import lease
 
 log = structlog.get_logger()
 _RETRY_SECONDS: Final = 1.0

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from autoscaler import clock
-from autoscaler.kube import lease
+from autoscaler.kube.leases import lease
 
 NOW = 1_767_225_600.0
 

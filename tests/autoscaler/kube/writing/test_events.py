@@ -5,7 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from autoscaler.kube import events, kinds, objects, port
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.writing import events
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from tests.autoscaler.kube.cluster import OpenFence, simulated

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from autoscaler.api import resources
-from autoscaler.kube import kinds, listing, objects, reflector, store, writer
+from autoscaler.kube import kinds, objects, store
+from autoscaler.kube.reading import listing, reflector
+from autoscaler.kube.writing import writer
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from tests import builders

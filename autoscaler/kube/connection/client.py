@@ -6,7 +6,8 @@ from typing import Final, Self
 
 import aiohttp
 
-from autoscaler.kube import credentials, port
+from autoscaler.kube import port
+from autoscaler.kube.connection import credentials
 
 CONNECT_SECONDS: Final = 5.0
 CONNECTIONS: Final = 32

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.kube import election, kinds, port
+from autoscaler.kube import kinds, port
+from autoscaler.kube.leases import election
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from tests.autoscaler.kube.cluster import simulated

@@ -6,7 +6,8 @@ import gc
 import msgspec
 import pytest
 
-from autoscaler.kube import kinds, objects, port, writer
+from autoscaler.kube import kinds, objects, port
+from autoscaler.kube.writing import writer
 from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import ENGINE, bench, key, manifest, simulated
 

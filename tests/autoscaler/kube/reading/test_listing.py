@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from autoscaler.api import resources
-from autoscaler.kube import kinds, listing, objects
+from autoscaler.kube import kinds, objects
+from autoscaler.kube.reading import listing
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
 from tests.autoscaler.kube import cluster as kube_cluster

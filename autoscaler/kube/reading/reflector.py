@@ -16,7 +16,8 @@ import msgspec
 import structlog
 
 from autoscaler import backoff
-from autoscaler.kube import kinds, listing, objects, port, store, wire
+from autoscaler.kube import kinds, objects, port, store, wire
+from autoscaler.kube.reading import listing
 
 T = TypeVar("T", bound=objects.Stored)
 _LIST_SECONDS: Final = 60.0

@@ -1,0 +1,1 @@
+"""Leases, and who of several replicas acts."""

@@ -1,0 +1,1 @@
+"""How objects are listed and watched."""

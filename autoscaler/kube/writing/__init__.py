@@ -1,0 +1,1 @@
+"""How objects and events are written: fenced, bounded, with preconditions."""
