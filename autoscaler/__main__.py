@@ -113,7 +113,8 @@ def _add_release(command: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from autoscaler.runtime import controllers, run  # noqa: PLC0415  # see above
+    from autoscaler.runtime import controllers  # noqa: PLC0415  # see above
+    from autoscaler.runtime.commands import run  # noqa: PLC0415  # see above
 
     try:
         chosen = settings.read(arguments, settings.CONTROLLERS)
@@ -124,7 +125,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from autoscaler.runtime import plan, plan_document  # noqa: PLC0415  # see above
+    from autoscaler.runtime.commands import plan  # noqa: PLC0415  # see above
+    from autoscaler.runtime.plans import plan_document  # noqa: PLC0415  # see above
 
     try:
         origin = None if arguments.url else settings.read_origin(arguments, is_home_read=True)
@@ -137,7 +139,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from autoscaler.runtime import explain  # noqa: PLC0415  # see above
+    from autoscaler.runtime.commands import explain  # noqa: PLC0415  # see above
 
     namespace, _, name = arguments.name.partition("/")
     if not namespace or not name or "/" in name:
@@ -156,7 +158,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 def _release(arguments: argparse.Namespace) -> int:
-    from autoscaler.runtime import release  # noqa: PLC0415  # see above
+    from autoscaler.runtime.commands import release  # noqa: PLC0415  # see above
 
     if not arguments.force:
         print("release frees a cluster of all that is ours, and drains nothing: say --force", file=sys.stderr)

@@ -12,7 +12,7 @@ from autoscaler.cloud import interruption_queue
 from autoscaler.cloud import port as cloud
 from autoscaler.options import Options
 from autoscaler.queues import access, endpoints, lookups, sources, sqs
-from autoscaler.runtime import account_clouds, process, registry, settings
+from autoscaler.runtime import account_credentials, process, registry, settings
 
 log = structlog.get_logger()
 
@@ -50,7 +50,7 @@ def options(chosen: settings.Settings) -> Options:
 async def _open_cloud(
     cluster: str, context: control.ControllerContext, name: str, spec: ProviderAccountSpec
 ) -> cloud.Cloud:
-    return await account_clouds.open_cloud(context.api, cluster, name, spec)
+    return await account_credentials.open_cloud(context.api, cluster, name, spec)
 
 
 def _open_queues(chosen: settings.Settings, api_server: str) -> sources.Sources:

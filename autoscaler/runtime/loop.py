@@ -14,7 +14,8 @@ import structlog
 from autoscaler import backoff, clock, control
 from autoscaler.kube import objects, store
 from autoscaler.kube.writing import writer
-from autoscaler.runtime import fence, telemetry
+from autoscaler.runtime import fence
+from autoscaler.runtime.observability import telemetry
 
 log = structlog.get_logger()
 DIRTY_MAX: Final = 100_000

@@ -19,17 +19,9 @@ from autoscaler.control import metrics
 from autoscaler.kube import kinds, objects, port, store
 from autoscaler.kube.reading import reflector
 from autoscaler.kube.writing import events, writer
-from autoscaler.runtime import (
-    compatibility,
-    fence,
-    leadership,
-    loop,
-    pausing,
-    plan_source,
-    telemetry,
-    unreadable,
-    watches,
-)
+from autoscaler.runtime import compatibility, fence, leadership, loop, pausing, unreadable, watches
+from autoscaler.runtime.observability import telemetry
+from autoscaler.runtime.plans import plan_source
 
 log = structlog.get_logger()
 CHECK_SECONDS: Final = 2.0

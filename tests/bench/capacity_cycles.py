@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 
 from autoscaler import control
 from autoscaler.cloud import port as cloud
-from autoscaler.runtime import process, run
+from autoscaler.runtime import process
+from autoscaler.runtime.commands import run
 from autoscaler.simulation import virtual_time
 from tests.bench import removing, results
 from tests.scenarios import capacity_world, running

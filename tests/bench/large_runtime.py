@@ -9,7 +9,8 @@ from pathlib import Path
 from autoscaler.api import controllers
 from autoscaler.cloud import port as cloud
 from autoscaler.runtime import controllers as real
-from autoscaler.runtime import process, registry, run, settings
+from autoscaler.runtime import process, registry, settings
+from autoscaler.runtime.commands import run
 from tests.bench import large_cloud
 
 

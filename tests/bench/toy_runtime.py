@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from autoscaler.admission import controller
 from autoscaler.admission.state.job_state import Policy
 from autoscaler.api import controllers, names
-from autoscaler.runtime import process, run, settings
+from autoscaler.runtime import process, settings
+from autoscaler.runtime.commands import run
 from tests import toy_jobs
 
 

@@ -14,7 +14,8 @@ from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.kube import kinds, objects, port
 from autoscaler.kube.writing import writer
-from autoscaler.runtime import process, run, settings
+from autoscaler.runtime import process, settings
+from autoscaler.runtime.commands import run
 
 LEASE: Final = "engine-test"
 BEAT_SECONDS: Final = 0.1

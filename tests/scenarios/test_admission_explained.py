@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from autoscaler.kube import kinds, objects, port
-from autoscaler.runtime import explain
+from autoscaler.runtime.commands import explain
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import LOCAL_QUEUES, NAMESPACE, RUNTIME, WORKLOADS, World, runtime

@@ -8,7 +8,7 @@ from autoscaler.admission.jobs.ray_cluster import RAY_CLUSTERS
 from autoscaler.api import keys, names
 from autoscaler.api.resources.workloads import POD_SETS_MAX
 from autoscaler.kube import kinds, port
-from autoscaler.runtime import release
+from autoscaler.runtime.commands import release
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.admission_world import NAMESPACE, Body, World, runtime

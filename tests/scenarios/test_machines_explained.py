@@ -4,7 +4,7 @@ import asyncio
 
 from autoscaler import machines
 from autoscaler.kube import kinds, objects
-from autoscaler.runtime import explain
+from autoscaler.runtime.commands import explain
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.machine_world import GUESTS, NAMESPACE, World, entry, machine_type, runtime

@@ -12,7 +12,7 @@ from autoscaler.api import keys
 from autoscaler.control.plans import Command
 from autoscaler.kube import kinds, port
 from autoscaler.runtime import process
-from autoscaler.runtime.plan_document import Section, State
+from autoscaler.runtime.plans.plan_document import Section, State
 from autoscaler.simulation.cluster import SimulatedCluster
 from tests import plan_writes
 from tests.autoscaler.kube.cluster import simulated

@@ -14,7 +14,7 @@ from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port
-from autoscaler.runtime import account_clouds, process
+from autoscaler.runtime import account_credentials, process
 from tests import builders
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios import capacity_world, running
@@ -111,7 +111,9 @@ def runtime(world: World, others: Mapping[str, cloud.Cloud]) -> contextlib.Abstr
         assert isinstance(spec, ProviderAccountSpec)
         if name in others:
             return others[name]
-        return world.cloud.client() if spec.region else await account_clouds.open_cloud(context.api, "x", name, spec)
+        return (
+            world.cloud.client() if spec.region else await account_credentials.open_cloud(context.api, "x", name, spec)
+        )
 
     return running.replica(world.cluster, capacity_world.registrations(world, open_cloud))
 

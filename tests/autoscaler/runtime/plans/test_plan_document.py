@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from autoscaler.control.plans import Command, Planned
-from autoscaler.runtime import plan_document
-from autoscaler.runtime.plan_document import Document, Section, State
+from autoscaler.runtime.plans import plan_document
+from autoscaler.runtime.plans.plan_document import Document, Section, State
 
 LEADER = "sluice_sluice-7d9f8-x2x4q_0a1b2c3d"
 AT = datetime(2026, 11, 17, 17, 20, 3, tzinfo=UTC)

@@ -5,7 +5,7 @@ import json
 import pytest
 import structlog
 
-from autoscaler.runtime import telemetry
+from autoscaler.runtime.observability import telemetry
 
 
 def test_a_traceback_holds_no_variables(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,9 @@ import structlog
 
 from autoscaler import control
 from autoscaler.control.plans import Command, Planned
-from autoscaler.runtime import fence, plan_source
-from autoscaler.runtime.plan_document import State
+from autoscaler.runtime import fence
+from autoscaler.runtime.plans import plan_source
+from autoscaler.runtime.plans.plan_document import State
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 

@@ -11,7 +11,7 @@ from autoscaler import __main__ as command
 from autoscaler import clock
 from autoscaler.api import keys, names, policies, resources
 from autoscaler.kube import kinds, owned_marks, port
-from autoscaler.runtime import release
+from autoscaler.runtime.commands import release
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, served
 from tests import builders

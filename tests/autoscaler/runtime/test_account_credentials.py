@@ -10,7 +10,7 @@ import pytest
 from autoscaler.api.resources.accounts import ProviderAccountSpec
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import port
-from autoscaler.runtime import account_clouds
+from autoscaler.runtime import account_credentials
 
 KEPT = ProviderAccountSpec.model_validate(
     {
@@ -40,7 +40,7 @@ class Secrets:
 
 def opened(api: Secrets, spec: ProviderAccountSpec = KEPT) -> cloud.Cloud:
     async def act() -> cloud.Cloud:
-        made = await account_clouds.open_cloud(api, "prod", "team", spec)
+        made = await account_credentials.open_cloud(api, "prod", "team", spec)
         await made.aclose()
         return made
 

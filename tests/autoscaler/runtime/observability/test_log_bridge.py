@@ -11,7 +11,7 @@ from tools.local.plane import REPOSITORY
 
 START = """
 import asyncio, gc, logging, sys, threading, warnings
-from autoscaler.runtime import log_bridge, telemetry
+from autoscaler.runtime.observability import log_bridge, telemetry
 telemetry.configure_logging("info")
 log_bridge.install()
 

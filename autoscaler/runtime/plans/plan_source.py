@@ -14,8 +14,9 @@ import structlog
 
 from autoscaler import clock, control
 from autoscaler.control import plans
-from autoscaler.runtime import fence, plan_document
-from autoscaler.runtime.plan_document import Document, Section, State
+from autoscaler.runtime import fence
+from autoscaler.runtime.plans import plan_document
+from autoscaler.runtime.plans.plan_document import Document, Section, State
 
 log = structlog.get_logger()
 FRESH_SECONDS: Final = 1.0

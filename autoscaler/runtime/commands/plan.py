@@ -19,8 +19,9 @@ from autoscaler.kube import kinds, objects, port
 from autoscaler.kube.connection import client, credentials
 from autoscaler.kube.leases import lease
 from autoscaler.kube.reading import listing
-from autoscaler.runtime import leadership, plan_document
-from autoscaler.runtime.plan_document import Document, State
+from autoscaler.runtime import leadership
+from autoscaler.runtime.plans import plan_document
+from autoscaler.runtime.plans.plan_document import Document, State
 
 HOPS_MAX: Final = 5
 """So many replicas are asked at most: leaders may change meanwhile."""

@@ -12,17 +12,8 @@ import structlog
 from autoscaler import clock
 from autoscaler.kube import port
 from autoscaler.kube.connection import client, credentials
-from autoscaler.runtime import (
-    compatibility,
-    http,
-    leadership,
-    log_bridge,
-    planning,
-    process,
-    registry,
-    settings,
-    telemetry,
-)
+from autoscaler.runtime import compatibility, http, leadership, planning, process, registry, settings
+from autoscaler.runtime.observability import log_bridge, telemetry
 
 log = structlog.get_logger()
 

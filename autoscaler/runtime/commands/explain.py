@@ -17,7 +17,7 @@ from autoscaler.control import plans
 from autoscaler.kube import kinds, objects, port, wire
 from autoscaler.kube.connection import client, credentials
 from autoscaler.kube.reading import listing
-from autoscaler.runtime import explain_machines, explain_quota
+from autoscaler.runtime.commands import explain_machines, explain_quota
 
 
 class ExplainError(Exception):

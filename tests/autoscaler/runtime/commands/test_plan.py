@@ -11,8 +11,8 @@ import pytest
 from autoscaler.control.plans import Command
 from autoscaler.kube import port
 from autoscaler.kube.leases import lease
-from autoscaler.runtime import plan
-from autoscaler.runtime.plan_document import Document, Section, State
+from autoscaler.runtime.commands import plan
+from autoscaler.runtime.plans.plan_document import Document, Section, State
 
 NOW = 1_000_000.0
 A, B = "sluice_a_0", "sluice_b_0"

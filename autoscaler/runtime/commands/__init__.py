@@ -1,0 +1,1 @@
+"""What each command of `python -m autoscaler` does on a real cluster."""

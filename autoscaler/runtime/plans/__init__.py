@@ -1,0 +1,1 @@
+"""What all controllers would do now, as the leader tells it."""
