@@ -19,18 +19,11 @@ from autoscaler.control import farewell, metrics, plans
 from autoscaler.kube import kinds, objects, port
 from autoscaler.kube.writing import batch, finalizers, writer
 from autoscaler.queues import port as queues
-from autoscaler.workers import (
-    decide,
-    leaving,
-    planned,
-    pool_metrics,
-    queue_reader,
-    unhandled,
-    worker_index,
-    worker_pods,
-)
+from autoscaler.workers import decide, leaving, planned, unhandled, worker_index, worker_pods
 from autoscaler.workers.model import Growth, Pool
+from autoscaler.workers.polling import queue_reader
 from autoscaler.workers.pool_reconciler import PoolReconciler
+from autoscaler.workers.reporting import pool_metrics
 from autoscaler.workers.shared import POOLS, Shared
 
 log = structlog.get_logger()

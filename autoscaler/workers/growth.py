@@ -8,9 +8,10 @@ import structlog
 from autoscaler import backoff, control
 from autoscaler.api.resources.worker_pools import PoolStatus
 from autoscaler.kube import port
-from autoscaler.workers import decide, event_messages, pods, status_writer, templates, worker_pods
+from autoscaler.workers import decide, pods, templates, worker_pods
 from autoscaler.workers.model import Growth, Pool, Problem
-from autoscaler.workers.status_writer import Stage
+from autoscaler.workers.reporting import event_messages, status_writer
+from autoscaler.workers.reporting.status_writer import Stage
 
 log = structlog.get_logger()
 HANDOVER_SECONDS: Final = 10.0

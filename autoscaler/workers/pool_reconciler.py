@@ -20,10 +20,12 @@ from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
 from autoscaler.control import plans, steps
 from autoscaler.kube import objects, port
 from autoscaler.kube.writing import batch, finalizers, writer
-from autoscaler.workers import decide, event_messages, growth, planned, poller, pool_metrics, status_writer, worker_pods
+from autoscaler.workers import decide, growth, planned, worker_pods
 from autoscaler.workers.model import Cause, CleanUp, Counts, Pool, Problem
+from autoscaler.workers.polling import poller
+from autoscaler.workers.reporting import event_messages, pool_metrics, status_writer
+from autoscaler.workers.reporting.status_writer import Stage
 from autoscaler.workers.shared import POOLS, Shared
-from autoscaler.workers.status_writer import Stage
 
 log = structlog.get_logger()
 GATHER_SECONDS: Final = 0.05

@@ -7,8 +7,9 @@ from typing import Final
 from autoscaler import control
 from autoscaler.api import keys, resources
 from autoscaler.kube import kinds, objects, store
-from autoscaler.workers import queue_reader, worker_index, worker_pods
+from autoscaler.workers import worker_index, worker_pods
 from autoscaler.workers.model import Pool
+from autoscaler.workers.polling import queue_reader
 
 POOLS: Final = kinds.custom(resources.WorkerPool)
 

@@ -17,8 +17,9 @@ from autoscaler.control import polling
 from autoscaler.kube import kinds, objects, port
 from autoscaler.kube.leases import lease
 from autoscaler.kube.writing import batch, finalizers, writer
-from autoscaler.workers import status, worker_index
+from autoscaler.workers import worker_index
 from autoscaler.workers.model import Pool
+from autoscaler.workers.reporting import status
 
 log = structlog.get_logger()
 LOOK_SECONDS: Final = 15.0

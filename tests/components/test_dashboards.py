@@ -19,7 +19,8 @@ from autoscaler.capacity import clouds, publisher
 from autoscaler.kube import objects, store
 from autoscaler.machines.reporting import measuring
 from autoscaler.runtime import process
-from autoscaler.workers import controller, model, pool_metrics
+from autoscaler.workers import controller, model
+from autoscaler.workers.reporting import pool_metrics
 from components import alert_rules, dashboard_panels, dashboards
 from tests.components import accesses, monitor, places
 

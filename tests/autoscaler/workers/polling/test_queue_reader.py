@@ -11,7 +11,7 @@ from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.kube import port
 from autoscaler.queues import port as queues
 from autoscaler.simulation import virtual_time
-from autoscaler.workers import queue_reader
+from autoscaler.workers.polling import queue_reader
 from tests.autoscaler.kube.cluster import simulated
 
 

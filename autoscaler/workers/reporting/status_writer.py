@@ -13,9 +13,9 @@ from autoscaler import control
 from autoscaler.api.resources.worker_pools import PoolStatus
 from autoscaler.kube import kinds
 from autoscaler.kube.writing import events, writer
-from autoscaler.workers import event_messages, status
 from autoscaler.workers.model import Counts, Pool, Problem, Told
-from autoscaler.workers.poller import TICK_SECONDS
+from autoscaler.workers.polling.poller import TICK_SECONDS
+from autoscaler.workers.reporting import event_messages, status
 
 log = structlog.get_logger()
 PUBLISH_SECONDS: Final = 1.0

@@ -1,7 +1,7 @@
 """What is told about a pool says the numbers, and stays short however many workers it is about."""
 
-from autoscaler.workers import event_messages
 from autoscaler.workers.model import Growth, Reason, Stuck, Told
+from autoscaler.workers.reporting import event_messages
 
 
 def test_numbers_are_told_in_words() -> None:

@@ -15,8 +15,8 @@ import structlog
 from autoscaler import clock
 from autoscaler.api.resources.worker_pools import QueueSource
 from autoscaler.queues import port as queues
-from autoscaler.workers import poll_schedule, queue_reader
 from autoscaler.workers.model import Pool, Problem
+from autoscaler.workers.polling import poll_schedule, queue_reader
 
 log = structlog.get_logger()
 TICK_SECONDS: Final = 0.001

@@ -3,8 +3,8 @@
 from typing import Any
 
 from autoscaler.api.resources.worker_pools import PoolStatus, WorkerPool
-from autoscaler.workers import event_messages, status
 from autoscaler.workers.model import Counts, Growth, Problem
+from autoscaler.workers.reporting import event_messages, status
 from tests import builders
 
 NOW = 1_767_225_600.0

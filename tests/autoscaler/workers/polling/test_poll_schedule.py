@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.workers import poll_schedule
+from autoscaler.workers.polling import poll_schedule
 
 uids = st.uuids().map(str)
 intervals = st.integers(1, 86_399)

@@ -1,0 +1,1 @@
+"""When a pool's queue is asked, and what came of it."""

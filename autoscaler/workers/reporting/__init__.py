@@ -1,0 +1,1 @@
+"""What people see of worker pools: status, events, metrics."""
