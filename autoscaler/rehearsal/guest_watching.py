@@ -14,7 +14,7 @@ from autoscaler.kube import kinds
 from autoscaler.rehearsal.guest_record import GuestLife, Guests, MachineName, MachineUse
 from autoscaler.rehearsal.trace import Guest
 from autoscaler.simulation.cluster import SimulatedCluster
-from autoscaler.simulation.cluster.pods import TERMINAL
+from autoscaler.simulation.cluster.kinds.pods import TERMINAL
 from autoscaler.simulation.cluster.store import Change, Key
 
 _MACHINES = kinds.custom(resources.Machine)

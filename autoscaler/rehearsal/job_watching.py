@@ -20,7 +20,7 @@ from autoscaler.kube import kinds, objects
 from autoscaler.rehearsal.job_record import JobLife, QueuedJobs, QuotaUse, Step, StepKind
 from autoscaler.rehearsal.observing import WORK
 from autoscaler.simulation.cluster import SimulatedCluster
-from autoscaler.simulation.cluster.pods import TERMINAL
+from autoscaler.simulation.cluster.kinds.pods import TERMINAL
 from autoscaler.simulation.cluster.store import Change, Entry, Key
 from autoscaler.simulation.controllers import job_status
 

@@ -20,7 +20,7 @@ from autoscaler.simulation.cloud import SimulatedCloud
 from autoscaler.simulation.cloud.model import Pace, SimulatedInstance
 from autoscaler.simulation.cluster import SimulatedCluster, failures
 from autoscaler.simulation.cluster.store import Change, Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.controllers import job_status
 from autoscaler.simulation.scheduler import Scheduler
 

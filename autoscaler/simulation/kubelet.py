@@ -14,10 +14,11 @@ from autoscaler import clock
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
 from autoscaler.simulation import pod_status
-from autoscaler.simulation.cluster import SimulatedCluster, conditions
-from autoscaler.simulation.cluster.deletes import Options
+from autoscaler.simulation.cluster import SimulatedCluster
+from autoscaler.simulation.cluster.kinds import conditions
 from autoscaler.simulation.cluster.store import Change, Entry, Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.deletes import Options
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.controllers import pods_by_node
 
 RUN_FOR: Final = "local.sluice.dev/run-for"

@@ -11,9 +11,10 @@ from typing import Final
 from autoscaler import clock
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
-from autoscaler.simulation.cluster import SimulatedCluster, conditions, pods
+from autoscaler.simulation.cluster import SimulatedCluster
+from autoscaler.simulation.cluster.kinds import conditions, pods
 from autoscaler.simulation.cluster.store import Change, Entry, Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.scheduling import fitting, model, neighbours, scoring
 from autoscaler.simulation.scheduling.model import Placed, Shape
 

@@ -15,7 +15,7 @@ from autoscaler.kube import kinds, port
 from autoscaler.runtime import process
 from autoscaler.simulation import kubelet, pod_status
 from autoscaler.simulation.cluster.store import Change, Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.kubelet import Kubelets, Run
 from autoscaler.simulation.scheduler import Scheduler
 from tests import builders

@@ -15,7 +15,7 @@ from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster, faults
 from autoscaler.simulation.cluster.store import Change, Key
-from autoscaler.simulation.cluster.writes import Manner
+from autoscaler.simulation.cluster.verbs.writes import Manner
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import NAMESPACE, Body, World, runtime
 from tests.scenarios.worker_world import Mortal, deployment

@@ -12,7 +12,7 @@ from autoscaler.kube import kinds
 from autoscaler.simulation.cluster import client, faults, served
 from autoscaler.simulation.cluster.admission import Policy
 from autoscaler.simulation.cluster.server import Server
-from autoscaler.simulation.cluster.writes import Manner
+from autoscaler.simulation.cluster.verbs.writes import Manner
 from autoscaler.simulation.controllers import (
     accounts,
     budgets,

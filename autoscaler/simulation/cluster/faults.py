@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.simulation.cluster import failures
-from autoscaler.simulation.cluster.watches import Watch
+from autoscaler.simulation.cluster.verbs.watches import Watch
 
 WATCH: Final = "WATCH"
 """The method by which a rule is about watches being opened."""

@@ -10,24 +10,12 @@ import msgspec
 from autoscaler.api.manifests import Manifest
 from autoscaler.clock import Clock
 from autoscaler.kube import kinds, port
-from autoscaler.simulation.cluster import (
-    definitions,
-    deletes,
-    evictions,
-    failures,
-    merging,
-    paths,
-    pods,
-    reads,
-    scales,
-    selectors,
-    served,
-    watches,
-    writes,
-)
+from autoscaler.simulation.cluster import definitions, failures, merging, paths, selectors, served
 from autoscaler.simulation.cluster.admission import Admission, Policy
+from autoscaler.simulation.cluster.kinds import pods
 from autoscaler.simulation.cluster.paths import Target
 from autoscaler.simulation.cluster.store import Entry, Key, Store
+from autoscaler.simulation.cluster.verbs import deletes, evictions, reads, scales, watches, writes
 
 _DECODER: Final = msgspec.json.Decoder()
 

@@ -4,10 +4,10 @@ from typing import Final
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
-from autoscaler.simulation.cluster import budgets
 from autoscaler.simulation.cluster.server import Server
 from autoscaler.simulation.cluster.store import Change, Entry, Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs import budgets
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.controllers.pending import Pending
 
 DELAY_SECONDS: Final = 0.05

@@ -7,7 +7,7 @@ from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.simulation.cluster import jobs, pods
+from autoscaler.simulation.cluster.kinds import jobs, pods
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 """On pods that are not counted yet."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.simulation.cluster import conditions, jobs, pods
+from autoscaler.simulation.cluster.kinds import conditions, jobs, pods
 from autoscaler.simulation.controllers import job_pods
 
 _SUSPENDED: Final = ("Suspended", "JobSuspended", "Job suspended")

@@ -13,11 +13,12 @@ from autoscaler import clock
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
-from autoscaler.simulation.cluster import failures, jobs
-from autoscaler.simulation.cluster.deletes import Options
+from autoscaler.simulation.cluster import failures
+from autoscaler.simulation.cluster.kinds import jobs
 from autoscaler.simulation.cluster.server import Server
 from autoscaler.simulation.cluster.store import Change, Entry, Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.deletes import Options
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.controllers import job_pods, job_status
 from autoscaler.simulation.controllers.pending import Pending
 

@@ -3,10 +3,10 @@
 from typing import Final
 
 from autoscaler.kube import kinds
-from autoscaler.simulation.cluster.deletes import Options
 from autoscaler.simulation.cluster.server import Server
 from autoscaler.simulation.cluster.store import Change, Key
-from autoscaler.simulation.cluster.writes import Manner
+from autoscaler.simulation.cluster.verbs.deletes import Options
+from autoscaler.simulation.cluster.verbs.writes import Manner
 from autoscaler.simulation.controllers.pending import Pending
 
 DELAY_SECONDS: Final = 0.1

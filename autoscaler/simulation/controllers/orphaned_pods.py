@@ -5,11 +5,11 @@ from typing import Final
 from autoscaler import clock
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
-from autoscaler.simulation.cluster import conditions, pods
-from autoscaler.simulation.cluster.deletes import Options
+from autoscaler.simulation.cluster.kinds import conditions, pods
 from autoscaler.simulation.cluster.server import Server
 from autoscaler.simulation.cluster.store import Change, Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.deletes import Options
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.controllers import pods_by_node
 from autoscaler.simulation.controllers.pending import Pending
 

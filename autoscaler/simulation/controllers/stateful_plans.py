@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import takewhile
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.simulation.cluster import pods, stateful_sets
+from autoscaler.simulation.cluster.kinds import pods, stateful_sets
 from autoscaler.simulation.controllers import stateful_pods
 
 

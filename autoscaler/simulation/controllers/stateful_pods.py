@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.simulation.cluster import pods
+from autoscaler.simulation.cluster.kinds import pods
 from autoscaler.simulation.cluster.store import Key
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"

@@ -11,10 +11,10 @@ from typing import Final
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
 from autoscaler.simulation.cluster import failures, selectors
-from autoscaler.simulation.cluster.deletes import Options
 from autoscaler.simulation.cluster.server import Server
 from autoscaler.simulation.cluster.store import Change, Entry, Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.deletes import Options
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.controllers import stateful_plans, stateful_pods
 from autoscaler.simulation.controllers.pending import Pending
 from autoscaler.simulation.controllers.stateful_plans import Act, Revisions, Step

@@ -12,9 +12,9 @@ from autoscaler.kube import kinds, objects, port
 from autoscaler.kube.writing import writer
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
-from autoscaler.simulation.cluster.deletes import Options
 from autoscaler.simulation.cluster.store import Key
-from autoscaler.simulation.cluster.writes import Manner
+from autoscaler.simulation.cluster.verbs.deletes import Options
+from autoscaler.simulation.cluster.verbs.writes import Manner
 from tests.autoscaler.kube.cluster import OpenFence, simulated
 
 PART = "toy"

@@ -13,9 +13,9 @@ from autoscaler.rehearsal.guest_record import GuestLife, MachineName, MachineUse
 from autoscaler.rehearsal.guest_watching import GuestWatcher
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
-from autoscaler.simulation.cluster.deletes import Options
 from autoscaler.simulation.cluster.store import Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.deletes import Options
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from tests import builders
 from tests.scenarios import machine_world
 from tests.scenarios.machine_audit import MACHINES

@@ -15,9 +15,9 @@ from autoscaler.rehearsal.job_record import JobLife, QueuedJobs, StepKind
 from autoscaler.rehearsal.job_watching import JobWatcher
 from autoscaler.simulation import kubelet, pod_status, virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
-from autoscaler.simulation.cluster.deletes import Options
 from autoscaler.simulation.cluster.store import Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.deletes import Options
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 from autoscaler.simulation.scheduler import Scheduler
 from tests import builders
 from tests.scenarios import admission_world

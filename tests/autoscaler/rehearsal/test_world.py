@@ -13,7 +13,7 @@ from autoscaler.rehearsal.stack import Stack
 from autoscaler.rehearsal.world import AGAIN_SECONDS, FORGOTTEN_SECONDS, NAMESPACE, RUNTIME, World
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster.store import Key
-from autoscaler.simulation.cluster.writes import STATUS, Manner
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
 
 JOB: dict[str, Any] = {
     "namespace": "research",

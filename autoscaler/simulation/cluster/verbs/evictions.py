@@ -6,9 +6,11 @@ from autoscaler import clock
 from autoscaler.api.manifests import Manifest
 from autoscaler.clock import Clock
 from autoscaler.kube import kinds
-from autoscaler.simulation.cluster import budgets, conditions, deletes, failures, pods
+from autoscaler.simulation.cluster import failures
+from autoscaler.simulation.cluster.kinds import conditions, pods
 from autoscaler.simulation.cluster.store import Entry, Key, Store
-from autoscaler.simulation.cluster.writes import STATUS, Manner, Writes
+from autoscaler.simulation.cluster.verbs import budgets, deletes
+from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner, Writes
 
 _FORBIDDEN: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _MESSAGE: Final = "Eviction API: evicting"

@@ -5,8 +5,9 @@ from typing import Any, Final
 from autoscaler import clock
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
-from autoscaler.simulation.cluster import conditions, failures, nodes, served
+from autoscaler.simulation.cluster import failures, served
 from autoscaler.simulation.cluster.failures import Cause
+from autoscaler.simulation.cluster.kinds import conditions, nodes
 from autoscaler.simulation.cluster.store import Key, Store
 
 GRACE_SECONDS: Final = 30

@@ -8,8 +8,9 @@ from autoscaler import clock
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
 from autoscaler.kube.kinds import ResourceType
-from autoscaler.simulation.cluster import failures, jobs, nodes, pods, served, stateful_sets
+from autoscaler.simulation.cluster import failures, served
 from autoscaler.simulation.cluster.failures import Cause
+from autoscaler.simulation.cluster.kinds import jobs, nodes, pods, stateful_sets
 from autoscaler.simulation.cluster.store import Store
 
 

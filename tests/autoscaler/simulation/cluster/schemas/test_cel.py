@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import crds
-from autoscaler.simulation.cluster import cel
+from autoscaler.simulation.cluster.schemas import cel
 
 OBJECT = {"name": "pool-007", "n": 7, "items": [{"k": "a"}, {"k": "b"}, {"k": "a"}], "labels": {"x": "1"}}
 

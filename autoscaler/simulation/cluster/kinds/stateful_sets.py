@@ -6,8 +6,9 @@ Claims of volumes and `minReadySeconds` are not simulated, and refused.
 from typing import Final
 
 from autoscaler.api.manifests import Manifest
-from autoscaler.simulation.cluster import failures, pods, selectors
+from autoscaler.simulation.cluster import failures, selectors
 from autoscaler.simulation.cluster.failures import Cause
+from autoscaler.simulation.cluster.kinds import pods
 from autoscaler.simulation.cluster.store import Store
 
 PARALLEL: Final = "Parallel"

@@ -12,8 +12,9 @@ import msgspec
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.schema import Schema
-from autoscaler.simulation.cluster import cel, failures
+from autoscaler.simulation.cluster import failures
 from autoscaler.simulation.cluster.failures import Cause
+from autoscaler.simulation.cluster.schemas import cel
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),

@@ -10,10 +10,11 @@ from autoscaler.api.policies.base import Operation
 from autoscaler.clock import Clock
 from autoscaler.kube import kinds
 from autoscaler.kube.kinds import ResourceType
-from autoscaler.simulation.cluster import failures, pods
+from autoscaler.simulation.cluster import failures
 from autoscaler.simulation.cluster.admission import Admission
+from autoscaler.simulation.cluster.kinds import pods
 from autoscaler.simulation.cluster.store import Entry, Key, Store
-from autoscaler.simulation.cluster.writes import Manner
+from autoscaler.simulation.cluster.verbs.writes import Manner
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"

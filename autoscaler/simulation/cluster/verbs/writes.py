@@ -14,8 +14,10 @@ from autoscaler.api.policies.base import Operation
 from autoscaler.clock import Clock
 from autoscaler.kube import kinds
 from autoscaler.kube.kinds import ResourceType
-from autoscaler.simulation.cluster import custom_schemas, failures, kind_rules, metadata, served
+from autoscaler.simulation.cluster import failures, metadata, served
 from autoscaler.simulation.cluster.admission import Admission
+from autoscaler.simulation.cluster.kinds import kind_rules
+from autoscaler.simulation.cluster.schemas import custom_schemas
 from autoscaler.simulation.cluster.store import Entry, Key, Store
 
 STATUS: Final = "status"

@@ -2,8 +2,10 @@
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.kube import kinds
-from autoscaler.simulation.cluster import pods, scales, selectors, served
+from autoscaler.simulation.cluster import selectors, served
+from autoscaler.simulation.cluster.kinds import pods
 from autoscaler.simulation.cluster.store import Entry, Store
+from autoscaler.simulation.cluster.verbs import scales
 
 
 def of_pod(store: Store, pod: Manifest) -> list[Entry]:

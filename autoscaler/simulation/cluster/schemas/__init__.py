@@ -1,0 +1,1 @@
+"""What a definition's schema and rules do to a custom object."""

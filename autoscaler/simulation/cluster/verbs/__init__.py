@@ -1,0 +1,1 @@
+"""What each verb of the API server does: list, watch, write, delete, evict, scale."""
