@@ -175,15 +175,15 @@ def _release(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    if find_spec("autoscaler.rehearsal") is None:
+    if find_spec("autoscaler.simulate") is None:
         print("simulate is not part of the runtime's image: run it in a checkout of Sluice", file=sys.stderr)
         return 1
-    from autoscaler.rehearsal import command as rehearsal  # noqa: PLC0415  # see above
+    from autoscaler.simulate import command as simulate  # noqa: PLC0415  # see above
 
     say = partial(print, flush=True)
     try:
-        seconds = rehearsal.simulate(arguments.stack, arguments.trace, arguments.cluster, say)
-    except rehearsal.SimulateError as error:
+        seconds = simulate.simulate(arguments.stack, arguments.trace, arguments.cluster, say)
+    except simulate.SimulateError as error:
         print(error, file=sys.stderr)
         return 1
     print(f"\nThe day took {seconds:.0f} s to play.", file=sys.stderr)

@@ -25,7 +25,7 @@ from components.place import Place
 ROOT: Final = Path(__file__).parent.parent
 SOURCES: Final = "autoscaler"
 """All that goes in, with the Dockerfile; .dockerignore keeps everything else out."""
-LEFT_OUT: Final = ("autoscaler/rehearsal", "autoscaler/simulation")
+LEFT_OUT: Final = ("autoscaler/simulate", "autoscaler/simulation")
 """What the runtime never imports: a change there must not roll the Deployment. .dockerignore names the same."""
 KEPT_IMAGES: Final = 10
 UNTAGGED_DAYS: Final = 7

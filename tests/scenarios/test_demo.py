@@ -1,4 +1,4 @@
-"""A rehearsal: a stack's file and a trace become a day on the real controllers, the same each time."""
+"""A simulated day: a stack's file and a trace become a day on the real controllers, the same each time."""
 
 import functools
 import itertools
@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from autoscaler import __main__ as command
-from autoscaler.rehearsal import play, report, stack, trace
-from autoscaler.rehearsal.episode import Kind
-from autoscaler.rehearsal.episodes import episodes
-from autoscaler.rehearsal.guest_record import GuestLife
-from autoscaler.rehearsal.job_record import JobLife, StepKind
-from autoscaler.rehearsal.record import Record
+from autoscaler.simulate import play, stack, trace
+from autoscaler.simulate.observation.guest_record import GuestLife
+from autoscaler.simulate.observation.job_record import JobLife, StepKind
+from autoscaler.simulate.observation.record import Record
+from autoscaler.simulate.reporting import report
+from autoscaler.simulate.reporting.episode import Kind
+from autoscaler.simulate.reporting.episodes import episodes
 from autoscaler.simulation import kubelet
 from components import alert_rules, loading
 from components.config import reading

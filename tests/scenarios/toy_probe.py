@@ -75,8 +75,8 @@ async def in_the_runtime() -> AsyncGenerator[SimulatedCluster, None]:
 @asynccontextmanager
 async def in_the_simulation() -> AsyncGenerator[SimulatedCluster, None]:
     """Run as `simulate` does, on a stack with nothing in it."""
-    from autoscaler.rehearsal import play, trace, world  # noqa: PLC0415  # they import capacity's books
-    from autoscaler.rehearsal.stack import Stack  # noqa: PLC0415  # the same
+    from autoscaler.simulate import play, trace, world  # noqa: PLC0415  # they import capacity's books
+    from autoscaler.simulate.stack import Stack  # noqa: PLC0415  # the same
 
     empty = Stack(groups=NodeGroups(cluster="toys", region="eu-west-1"), objects=())
     simulated = world.World(empty, trace.parse({"starts": "2026-06-30T06:00:00Z"}), virtual_time.clock())

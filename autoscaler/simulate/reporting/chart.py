@@ -1,0 +1,53 @@
+"""How many instances each pool had in each zone over the day, as lines of blocks. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from autoscaler.simulate.observation.record import InstanceLife, Record
+from autoscaler.simulate.reporting import words
+
+COLUMNS: Final = 48
+_BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_NONE: Final = "·"
+_LABEL: Final = 24
+
+
+def chart(record: Record) -> list[str]:
+    """Draw a line for each pool and zone; the tallest block is the largest number of the pool."""
+    rows: dict[tuple[str, str], list[InstanceLife]] = {}
+    for instance in record.instances:
+        rows.setdefault((instance.key.pool, instance.key.zone), []).append(instance)
+    counts = {row: columns(record, lives) for row, lives in sorted(rows.items())}
+    most: dict[str, int] = {}
+    for (pool, _), line in counts.items():
+        most[pool] = max(most.get(pool, 0), *line)
+    lines = [f"{'':{_LABEL}}{_hours(record)}  most"]
+    previous = ""
+    for (pool, zone), line in counts.items():
+        label = f"{'' if pool == previous else pool:11}{zone}"
+        previous = pool
+        lines.append(f"{label:{_LABEL}}{''.join(block(each, most[pool]) for each in line)}  {max(line):4}")
+    return lines
+
+
+def columns(record: Record, lives: Sequence[InstanceLife]) -> list[int]:
+    """Return how many instances there were in each part of the day, at most at once."""
+    width = (record.ends_at - record.starts_at) / COLUMNS
+    starts = [record.starts_at + width * column for column in range(COLUMNS)]
+    return [most_at_once(lives, start, start + width) for start in starts]
+
+
+def most_at_once(lives: Sequence[InstanceLife], start: float, end: float) -> int:
+    """Return the most instances there were at one moment; it is always one at which an instance came, or the start."""
+    moments = [start, *(one.launched_at for one in lives if start < one.launched_at < end)]
+    return max(sum(one.is_there(moment) for one in lives) for moment in moments)
+
+
+def block(count: int, most: int) -> str:
+    """Draw a number as a block."""
+    return _NONE if count == 0 else _BLOCKS[-(-count * len(_BLOCKS) // most) - 1]
+
+
+def _hours(record: Record) -> str:
+    step = (record.ends_at - record.starts_at) / (COLUMNS / 4)
+    return "".join(f"{words.at(record.starts_at + step * tick)[:2]:4}" for tick in range(COLUMNS // 4))

@@ -1,0 +1,92 @@
+"""The report's parts say what the record says: counts over the day, waits, and money."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.api.resources.pools import CapacityType
+from autoscaler.api.settings.scaling import PriceList
+from autoscaler.cloud.prices import Prices
+from autoscaler.simulate.reporting import chart, report, tables
+from tests.autoscaler.simulate import records
+from tests.autoscaler.simulate.records import DAY, HOUR, START, instance
+
+PRICES = Prices(hourly_micros={("m7i.4xlarge", CapacityType.SPOT): 300_000})
+
+
+def test_the_chart_shows_each_zone_against_the_most_of_its_pool() -> None:
+    instances = (
+        instance("1", 0),
+        instance("2", 0, DAY / 2),
+        instance("3", HOUR, 2 * HOUR, group="spot.b"),
+        instance("4", 0, group="gpu.a"),
+    )
+    head, gpu, spot_a, spot_b = chart.chart(records.record(instances=instances))
+    assert head.split() == [*(f"{hour % 24:02d}" for hour in range(6, 30, 2)), "most"]
+    assert gpu.split() == ["gpu", "a", "█" * 48, "1"]
+    assert spot_a.split() == ["spot", "a", "█" * 24 + "▄" * 24, "2"]
+    assert spot_b.split() == ["b", "··▄▄" + "·" * 44, "1"]
+
+
+def test_an_instance_that_came_and_went_between_two_marks_is_seen() -> None:
+    lives = (instance("1", 60, 120), instance("2", 90, 100))
+    assert chart.most_at_once(lives, START, START + HOUR) == 2
+    assert chart.most_at_once(lives, START + HOUR, START + DAY) == 0
+
+
+@given(st.integers(1, 500), st.data())
+def test_a_taller_block_is_never_fewer(most: int, data: st.DataObject) -> None:
+    few = data.draw(st.integers(0, most))
+    many = data.draw(st.integers(few, most))
+    order = "·▁▂▃▄▅▆▇█"
+    assert order.index(chart.block(few, most)) <= order.index(chart.block(many, most))
+    assert chart.block(most, most) == "█"
+
+
+def test_pools_are_summed_up_with_what_they_cost() -> None:
+    instances = (instance("1", 0, 2 * HOUR), instance("2", HOUR, 1.5 * HOUR), instance("3", 23 * HOUR, group="gpu.a"))
+    record = records.record(instances=instances, pods_by_pool={"spot": 7})
+    rows = [line.split() for line in tables.pools(record, PRICES, "USD")]
+    assert rows[1:] == [
+        ["gpu", "spot", "1", "1", "1", "0.30", "0"],
+        ["spot", "spot", "2", "2", "2", "0.75", "7"],
+        ["all", "spot", "3", "2", "4", "1.05", "7"],
+    ]
+
+
+def test_a_day_without_instances_has_a_row_of_zeros() -> None:
+    assert [line.split() for line in tables.pools(records.record(), PRICES, "USD")][1:] == [
+        ["all", "0", "0", "0", "0.00", "0"]
+    ]
+
+
+def test_waits_are_told_by_median_and_worst_and_who_waits_still() -> None:
+    record = records.record(waits=(records.waits(*range(1, 101)), records.waits(0, None, scope="", work="late")))
+    _, first, second = tables.waits(record)
+    assert first.split() == [
+        "compile",
+        "builds",
+        "100",
+        "jobs",
+        "50",
+        "s",
+        "1",
+        "min",
+        "35",
+        "s",
+        "1",
+        "min",
+        "40",
+        "s",
+        "none",
+    ]
+    assert second.split() == ["late", "none", "2", "jobs", "0", "s", "24", "h", "24", "h", "1"]
+
+
+def test_the_whole_is_short_and_says_where_prices_come_from() -> None:
+    logs = tuple(records.desired(each * 1000, "spot.a", each, each + 1) for each in range(20))
+    lines = report.report(
+        records.record(instances=(instance("1", 0),), logs=logs), PriceList(example=True)
+    ).splitlines()
+    assert lines[0] == "0 jobs and pods came. 1 instance was started, at most 1 at once, for USD 0.00 (example prices)."
+    assert "THE MOST TELLING 16 OF 20 DECISIONS, with their reasons" in lines
+    assert len(lines) < 60

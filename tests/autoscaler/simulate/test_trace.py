@@ -1,0 +1,129 @@
+"""A trace is read strictly: what is wrong is named, and the same seed gives the same day."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic.alias_generators import to_camel
+
+from autoscaler.simulate import arrivals, trace
+
+WORK: dict[str, Any] = {
+    "namespace": "builds",
+    "requests": {"cpu": "1"},
+    "takes": ["1m", "1h30m"],
+    "arrive": [{"from": "23:00", "to": "01:00", "count": 50}],
+}
+DAY: dict[str, Any] = {
+    "starts": "2026-06-30T06:00:00Z",
+    "queues": {"compile": {**WORK, "poolCapacity": 3}},
+    "pods": {"training": WORK},
+}
+
+
+def test_times_and_durations_are_understood() -> None:
+    day = trace.parse(DAY)
+    assert day.queues["compile"].takes == (60.0, 5400.0)
+    assert day.after_start(6 * 3600) == 0
+    assert day.after_start(5 * 3600) == 23 * 3600
+
+
+JOB: dict[str, Any] = {**WORK, "queue": "default", "parallelism": 4}
+
+
+def jobs(**fields: Any) -> dict[str, Any]:
+    """Make a day with a queued job that comes between 23:00 and 01:00."""
+    return {"jobs": {"ranking": {**JOB, **fields}}}
+
+
+def test_a_queued_job_says_its_size_its_priority_and_its_resizes() -> None:
+    resizes = [{"at": "02:00", "parallelism": 12}]
+    given = jobs(completions=40, priorityClass="urgent", resizes=resizes)
+    job = trace.parse({**DAY, **given, "priorityClasses": {"urgent": 1000}}).jobs["ranking"]
+    assert (job.queue, job.parallelism, job.completions, job.priority_class) == ("default", 4, 40, "urgent")
+    assert [(each.at, each.parallelism) for each in job.resizes] == [(2 * 3600, 12)]
+
+
+GUEST: dict[str, Any] = {
+    "namespace": "notebooks",
+    "group": "notebooks",
+    "type": "small",
+    "takes": ["1m", "1h"],
+    "arrive": [{"from": "07:00", "to": "07:00", "count": 2}],
+}
+
+
+def guests(**fields: Any) -> dict[str, Any]:
+    return {"guests": {"notebook": {**GUEST, **fields}}}
+
+
+def test_guests_say_which_machine_they_ask_for_and_come_like_other_work() -> None:
+    day = trace.parse({**DAY, **guests()})
+    guest = day.guests["notebook"]
+    assert (guest.group, guest.type, guest.takes) == ("notebooks", "small", (60.0, 3600.0))
+    came = [(each.number, each.after_seconds) for each in arrivals.arrivals(day) if each.name == "notebook"]
+    assert came == [(1, 3600.0), (2, 3600.0)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        (guests(type=None), "guests.notebook.type: Input should be a valid string"),
+        (guests(requests={"cpu": "1"}), "guests.notebook.requests: Extra inputs are not permitted"),
+        (guests(takes=["2m", "1m"]), "guests.notebook.takes: the shortest must not be longer than the longest"),
+        ({"guests": {"compile": GUEST}}, "compile stands twice under queues, pods, jobs and guests"),
+        ({"seeds": 3}, "seeds: Extra inputs are not permitted"),
+        ({"starts": "2026-06-30T06:00:00"}, "starts: must say its zone"),
+        ({"pods": {"training": {**WORK, "takes": ["1 minute", "2m"]}}}, "'1 minute' is not a duration such as 90s"),
+        ({"pods": {"training": {**WORK, "takes": ["2m", "1m"]}}}, "the shortest must not be longer than the longest"),
+        ({"shortages": [{"zone": "a", "from": 7, "to": "09:00"}]}, "must be a time of day in quotes, such as '07:30'"),
+        ({"shortages": [{"zone": "a", "from": "07:61", "to": "09:00"}]}, "must be a time of day in quotes"),
+        (jobs(parallelism=0), "jobs.ranking.parallelism: Input should be greater than or equal to 1"),
+        (jobs(size=3), "jobs.ranking.size: Extra inputs are not permitted"),
+        (jobs(queue="no queue"), "jobs.ranking.queue: String should match pattern"),
+        (jobs(priorityClass="high"), "jobs.ranking.priorityClass: high is not among priorityClasses (there are: none)"),
+        ({**jobs(priorityClass="high"), "priorityClasses": {"low": -1}}, "(there are: low)"),
+        (jobs(resizes=[{"at": "22:00", "parallelism": 2}]), "jobs.ranking.resizes.0.at: none of these jobs has come"),
+        (jobs(resizes=[{"at": "2", "parallelism": 2}]), "jobs.ranking.resizes.0.at: must be a time of day in quotes"),
+        ({"jobs": {"compile": JOB}}, "compile stands twice under queues, pods, jobs and guests"),
+        ({"pods": {"compile": WORK}}, "compile stands twice under queues, pods, jobs and guests"),
+    ],
+)
+def test_what_is_wrong_is_named(changes: dict[str, Any], want: str) -> None:
+    with pytest.raises(trace.TraceError, match="the trace is wrong") as caught:
+        trace.parse({**DAY, **changes})
+    assert want in str(caught.value)
+
+
+def test_every_key_is_described() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "simulating.md").read_text()
+    work = (trace.Work, trace.Queue, trace.QueuedJob, trace.Guest)
+    parts = (trace.Trace, *work, trace.Resize, trace.Wave, trace.Shortage)
+    known = {field.alias or to_camel(name) for part in parts for name, field in part.model_fields.items()}
+    assert sorted(key for key in known if not re.search(rf"`[^`]*\b{key}\b[^`]*`", page)) == []
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(trace.TraceError, match=r"nowhere\.yaml cannot be read"):
+        trace.read(tmp_path / "nowhere.yaml")
+
+
+@given(st.integers(0, 1000))
+def test_the_same_seed_gives_the_same_day_with_everything_in_its_window(seed: int) -> None:
+    day = trace.parse({**DAY, "seed": seed})
+    found = arrivals.arrivals(day)
+    assert found == arrivals.arrivals(day)
+    assert len(found) == 100
+    assert sum(each.in_queue for each in found) == 50
+    assert all(17 * 3600 <= each.after_seconds <= 19 * 3600 for each in found)
+    assert all(60 <= each.takes_seconds <= 5400 for each in found)
+    assert [each.after_seconds for each in found] == sorted(each.after_seconds for each in found)
+
+
+def test_new_work_does_not_move_the_old() -> None:
+    before = arrivals.arrivals(trace.parse(DAY))
+    more = arrivals.arrivals(trace.parse({**DAY, "pods": {**DAY["pods"], "other": WORK}}))
+    assert [each for each in more if each.name != "other"] == before
