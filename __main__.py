@@ -4,8 +4,10 @@ import pulumi
 import pulumi_aws as aws
 
 from autoscaler.api import version
-from components import grid, loading, machine_image, place, pull_requests, site
+from components import loading, place, site
+from components.access import pull_requests
 from components.config import reading
+from components.nodes import grid, machine_image
 
 loaded = loading.load(reading.of_program())
 stack, config = loaded.stack, loaded.stack.config

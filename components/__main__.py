@@ -7,8 +7,11 @@ from pathlib import Path
 
 from autoscaler.api import manifests
 from autoscaler.api.settings.node_groups import NodeGroups
-from components import declarations, deployment, grid, loading
+from components import loading
 from components.config import problems, reading, reference
+from components.nodes import grid
+from components.objects import declarations
+from components.runtime import deployment
 
 
 def main(argv: Sequence[str] | None = None) -> int:

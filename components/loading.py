@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Final
 
 from autoscaler.api.settings.scaling import PriceList
-from components import flavor_coverage, grid, image_recipe, offerings, prices, subnets
 from components.config import problems, reading
 from components.config.base import Problem
 from components.config.clusters import Cluster
 from components.config.reading import Raw, Stack
 from components.config.stack import StackConfig
+from components.networking import subnets
+from components.nodes import grid, image_recipe
+from components.objects import flavor_coverage
+from components.regions import offerings, prices
 
 OFFERINGS: Final = Path(__file__).parent.parent / offerings.DIRECTORY
 PRICES: Final = Path(__file__).parent.parent / prices.DIRECTORY

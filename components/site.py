@@ -11,29 +11,19 @@ from typing import Any
 
 import pulumi
 
-from components import (
-    addons,
-    admission_policies,
-    cluster,
-    cluster_autoscaler,
-    custom_resources,
-    dashboards,
-    drain_object,
-    gpu,
-    grid,
-    image,
-    interruptions,
-    network,
-    node_pool,
-    runtime,
-    storage,
-    viewers,
-)
+from components.access import viewers
 from components.config.autoscaler import NodeScaler
 from components.config.clusters import Cluster
 from components.config.node_pools import SERVICES
+from components.eks import addons, cluster, storage
 from components.loading import Loaded
+from components.monitoring import dashboards
+from components.networking import network
+from components.nodes import grid, interruptions, node_pool
+from components.objects import admission_policies, custom_resources
 from components.place import Place
+from components.runtime import drain_object, image, runtime
+from components.third_party import cluster_autoscaler, gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ import botocore.exceptions
 import yaml
 
 from autoscaler.cloud import catalogue, ec2_documents
-from components import offerings
+from components.regions import offerings
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client

@@ -19,7 +19,7 @@ import botocore.exceptions
 
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.settings.scaling import PRICE_PLACES
-from components import prices
+from components.regions import prices
 from tools import offerings
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from components import loading, offerings
+from components import loading
 from components.config import reading
+from components.regions import offerings
 from tests.bench import results
 from tests.e2e.engine import stacks
 from tools.engine.engine import Engine

@@ -20,7 +20,7 @@ from typing import IO, Final
 
 from autoscaler.api import crds, resources
 from autoscaler.kube import kinds
-from components import deployment
+from components.runtime import deployment
 from tests import builders
 from tests.bench import processes, results
 from tests.components import accesses, places

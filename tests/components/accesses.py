@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from components import cluster
 from components.config.clusters import Cluster
+from components.eks import cluster
 from tests.components import configs, places
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from components import loading
 from components.config import reading
-from components.offerings import InstanceTypeOffer, Offerings
+from components.regions.offerings import InstanceTypeOffer, Offerings
 
 REGION = "eu-west-1"
 ACCOUNT = "123456789012"

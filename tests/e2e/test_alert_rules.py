@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components import alert_rules
+from components.monitoring import alert_rules
 from tools import debian
 
 NAMESPACE = "ops"

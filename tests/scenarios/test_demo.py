@@ -16,8 +16,9 @@ from autoscaler.simulate.reporting import report
 from autoscaler.simulate.reporting.episode import Kind
 from autoscaler.simulate.reporting.episodes import episodes
 from autoscaler.simulation import kubelet
-from components import alert_rules, loading
+from components import loading
 from components.config import reading
+from components.monitoring import alert_rules
 
 HOUR = 3600.0
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,8 @@ from autoscaler.kube import kinds
 from autoscaler.runtime import controllers, settings
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import SimulatedCluster
-from components import deployment, rbac
+from components.access import rbac
+from components.runtime import deployment
 from tests.components import configs, places
 from tests.scenarios import running
 

@@ -15,7 +15,7 @@ import pytest
 from botocore import stub
 from moto.ec2.models import instance_types
 
-import components.offerings
+import components.regions.offerings
 from tools import offerings
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def answers(
         stubber.assert_no_pending_responses()
 
 
-def offer(**changes: Any) -> components.offerings.InstanceTypeOffer:
+def offer(**changes: Any) -> components.regions.offerings.InstanceTypeOffer:
     defaults: dict[str, Any] = {
         "architecture": "amd64",
         "vcpus": 4,
@@ -101,12 +101,14 @@ def offer(**changes: Any) -> components.offerings.InstanceTypeOffer:
         "addresses_per_interface": 10,
         "zones": ("us-west-2a", "us-west-2b"),
     }
-    return components.offerings.InstanceTypeOffer(**(defaults | changes))
+    return components.regions.offerings.InstanceTypeOffer(**(defaults | changes))
 
 
-def of(types: dict[str, components.offerings.InstanceTypeOffer], **changes: Any) -> components.offerings.Offerings:
+def of(
+    types: dict[str, components.regions.offerings.InstanceTypeOffer], **changes: Any
+) -> components.regions.offerings.Offerings:
     zones = {f"us-west-2{letter}": f"usw2-az{letter}" for letter in "abc"}
-    return components.offerings.Offerings(**({"region": "us-west-2", "zones": zones, "types": types} | changes))
+    return components.regions.offerings.Offerings(**({"region": "us-west-2", "zones": zones, "types": types} | changes))
 
 
 @pytest.mark.accept("G4")
@@ -187,7 +189,7 @@ def test_processors_are_named_as_kubernetes_does_and_macs_left_out(
 def test_a_rendered_file_reads_back_the_same_with_one_line_per_type() -> None:
     found = of({"c7i.large": offer(), "p3.2xlarge": offer(gpus=1, gpu_name="RTX PRO: {6000}, #1")}, example=True)
     text = offerings.render(found)
-    assert components.offerings.parse(text) == found
+    assert components.regions.offerings.parse(text) == found
     assert sum(line.startswith("  p3.2xlarge: {") and line.endswith("}") for line in text.splitlines()) == 1
     assert "# example data, not checked against AWS; run make offerings REGION=us-west-2 before the first up" in text
 
@@ -214,7 +216,7 @@ def test_the_command_writes_the_file_and_then_says_what_changed(
     with moto.mock_aws():
         assert offerings.main(["us-west-2", "--directory", str(tmp_path)]) == 0
         own = tmp_path / ACCOUNT
-        first = components.offerings.load("us-west-2", tmp_path, account=ACCOUNT)
+        first = components.regions.offerings.load("us-west-2", tmp_path, account=ACCOUNT)
         assert first.types.keys() == {"c5.18xlarge", "m7g.large", "p3dn.24xlarge"}
         assert first.types["p3dn.24xlarge"].gpu_name == "V100"
         assert "left out, no Linux nodes (1): mac2.metal" in capsys.readouterr().out
@@ -228,7 +230,7 @@ def test_the_command_writes_the_file_and_then_says_what_changed(
     assert "added (1): c5.18xlarge" in told
     assert "z9.old is no longer offered in any zone" in told
     assert f"p3dn.24xlarge is no longer offered in {lost}" in told
-    assert components.offerings.load("us-west-2", own) == first
+    assert components.regions.offerings.load("us-west-2", own) == first
     assert [each.name for each in own.iterdir()] == ["us-west-2.yaml"]
 
 
@@ -237,10 +239,10 @@ def test_example_data_is_marked_and_has_the_retired_gpu_types_in_two_zones(tmp_p
     with moto.mock_aws():
         assert offerings.main(["us-west-2", "--directory", str(tmp_path), "--example"]) == 0
         assert offerings.main(["eu-west-1", "--directory", str(tmp_path)]) == 0
-    example = components.offerings.load("us-west-2", tmp_path)
+    example = components.regions.offerings.load("us-west-2", tmp_path)
     assert example.example
     assert example.types["p3.8xlarge"].zones == ("us-west-2a", "us-west-2b")
-    real = components.offerings.load("eu-west-1", tmp_path / ACCOUNT)
+    real = components.regions.offerings.load("eu-west-1", tmp_path / ACCOUNT)
     assert not real.example
     assert "p3.8xlarge" not in real.types
 
@@ -250,7 +252,7 @@ def test_a_file_that_was_broken_is_replaced(tmp_path: Path, client: "EC2Client")
     with answers(client, [zone("us-west-2a")], [[offered("m7i.large", "us-west-2a")]], [described("m7i.large")]):
         fetched = offerings.fetch(client, "us-west-2")
     offerings.write(tmp_path / "us-west-2.yaml", offerings.render(fetched.offerings))
-    assert list(components.offerings.load("us-west-2", tmp_path).types) == ["m7i.large"]
+    assert list(components.regions.offerings.load("us-west-2", tmp_path).types) == ["m7i.large"]
 
 
 @pytest.mark.parametrize(
@@ -298,6 +300,6 @@ def test_the_command_asks_over_the_wire(tmp_path: Path) -> None:
         )
     finally:
         server.stop()
-    found = components.offerings.load("eu-west-1", tmp_path)
+    found = components.regions.offerings.load("eu-west-1", tmp_path)
     assert found.example
     assert len(found.types) > 500

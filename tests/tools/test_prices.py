@@ -15,7 +15,7 @@ import moto
 import pytest
 from botocore import stub
 
-import components.prices
+import components.regions.prices
 from autoscaler.api.resources.pools import CapacityType
 from tools import offerings, prices
 
@@ -125,15 +125,15 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         "  m5.large: {on-demand: 0.1, spot: 0.000002}",
         "  m5.xlarge: {on-demand: 0.214}",
     ]
-    offerings.write(components.prices.path(REGION, tmp_path), text)
-    assert components.prices.load(REGION, tmp_path) == found
+    offerings.write(components.regions.prices.path(REGION, tmp_path), text)
+    assert components.regions.prices.load(REGION, tmp_path) == found
 
 
 def test_the_command_writes_the_file_and_tells_what_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = "region: eu-west-1\ncurrency: USD\nhourly:\n  m5.large: {on-demand: 0.1}\n  m1.large: {on-demand: 0.2}\n"
-    components.prices.path(REGION, tmp_path).write_text(old)
+    components.regions.prices.path(REGION, tmp_path).write_text(old)
     listed = [product("m5.large", "0.107"), product("m7i.large", "0.11")]
     monkeypatch.setattr(prices, "connect", lambda _: pricing(listed))
     monkeypatch.setattr(offerings, "connect", lambda _: spot())

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from components import rbac
+from components.access import rbac
 from tests import builders
 from tests.e2e import waiting
 from tests.e2e.policies.ground import CUSTOM, RUNTIME_ACCOUNT, RUNTIME_NAMESPACE, Ground

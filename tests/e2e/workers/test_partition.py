@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.api import controllers
 from autoscaler.api.permissions import WorkerScope
-from components import rbac
+from components.access import rbac
 from tests.e2e import replicas, waiting
 from tests.e2e.workers import conftest, ground, queue_servers
 from tools.local import tokens

@@ -11,7 +11,7 @@ from tools.engine import language_host
 
 def test_the_modules_of_a_program_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, place in (
-        ("fake_component", "components/grid.py"),
+        ("fake_component", "components/nodes/grid.py"),
         ("fake_library", ".venv/lib/site-packages/library.py"),
         ("fake_tool", "tools/engine/x.py"),
     ):

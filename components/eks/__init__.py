@@ -1,0 +1,1 @@
+"""The control plane, the way into it, and what EKS itself brings."""

@@ -1,0 +1,1 @@
+"""Where nodes live: networks and subnets."""

@@ -1,0 +1,1 @@
+"""Node pools: from the grid to Auto Scaling groups, and what their instances start with."""

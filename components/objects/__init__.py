@@ -1,0 +1,1 @@
+"""What a stack declares in its cluster: definitions, policies and custom resources."""

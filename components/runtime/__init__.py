@@ -1,0 +1,1 @@
+"""The runtime in a cluster: its image, its rights and its Deployment."""
