@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field
 
 from autoscaler.api import version
 from autoscaler.api.resources.types import DnsLabel
-from components.config import checks
 from components.config.autoscaler import Autoscaler
 from components.config.base import (
     Cidr,
@@ -25,6 +24,7 @@ from components.config.base import (
 from components.config.network import Network, service_problems
 from components.config.node_pools import NodePools
 from components.config.objects import Objects
+from components.config.validation import checks
 
 NAME_MAX: Final = 60
 """A cluster's name begins the names of its roles, queues and rules, of which AWS allows 64 characters and more."""

@@ -14,8 +14,8 @@ from typing import Any, Final
 import yaml
 
 from components import userdata
-from components.config import checks
 from components.config.stack import Backend, MachineImage, StackConfig, Task
+from components.config.validation import checks
 
 LIMIT_CHARACTERS: Final = 16_000
 """Image Builder takes no longer document."""

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from autoscaler.api import keys, version
 from autoscaler.api.manifests import Manifest
 from components import specs
-from components.config import checks
 from components.config.clusters import Cluster
+from components.config.validation import checks
 from components.nodes import grid
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from autoscaler.api import keys
 from components.config.base import Problem
-from components.config.known import known
+from components.config.validation.known import known
 
 if TYPE_CHECKING:
     from components.config.clusters import Cluster

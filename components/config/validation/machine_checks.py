@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from autoscaler.api import keys
-from components.config import queue_checks
 from components.config.autoscaler import NodeScaler
 from components.config.base import Location, Problem
-from components.config.known import known
+from components.config.validation import queue_checks
+from components.config.validation.known import known
 
 if TYPE_CHECKING:
     from autoscaler.api.resources.machines import MachineSpec, NodeSelector

@@ -10,10 +10,10 @@ from autoscaler.api.permissions import WorkerScope
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.resources.types import TaintEffect
 from components import userdata
-from components.config import machine_checks, queue_checks
 from components.config.base import Location, Problem, absent
-from components.config.known import known
 from components.config.node_pools import SERVICES
+from components.config.validation import machine_checks, queue_checks
+from components.config.validation.known import known
 
 if TYPE_CHECKING:
     from components.config.clusters import Cluster
