@@ -1,7 +1,7 @@
 """How fast waiting pods become asked-for instances, on the real API server and scheduler, with AWS played by moto.
 
 Moto makes instances one by one within the request, so a proxy before it takes the time when a request arrives, and how
-long moto took to answer it. There is no fleet: what is measured ends with the request.
+long moto took to answer it. There is no registrar: what is measured ends with the request.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from autoscaler.cloud import catalogue
 from autoscaler.kube import kinds, objects, port
 from tests import builders
 from tests.bench import load, processes, results
-from tools.local import fleet_cloud
 from tools.local.components import USUAL, Component, Options
 from tools.local.groups import IMAGE
 from tools.local.plane import Plane
+from tools.local.registrar import registrar_cloud
 
 CLUSTER: Final = "bench"
 POOL: Final = "bench"
@@ -48,7 +48,7 @@ IDLE_SECONDS: Final = 120.0
 FAST_SCHEDULER: Final = 5000
 DEFAULT_SCHEDULER: Final = 50
 SET: Final = "SetDesiredCapacity"
-COMPONENTS: Final = USUAL - {Component.FLEET}
+COMPONENTS: Final = USUAL - {Component.NODE_REGISTRAR}
 _ACTION: Final = re.compile(rb"Action=(\w+)")
 
 
@@ -330,8 +330,8 @@ def _make_groups(plane: Plane, count: int) -> None:
         for name, kind in sorted(catalogue.bundled().items())
         if name.endswith(SIZES) and kind.architecture is Architecture.AMD64 and not kind.gpus
     ]
-    ec2 = fleet_cloud.ec2_client(plane.aws_endpoint, plane.region)
-    autoscaling = fleet_cloud.autoscaling_client(plane.aws_endpoint, plane.region)
+    ec2 = registrar_cloud.ec2_client(plane.aws_endpoint, plane.region)
+    autoscaling = registrar_cloud.autoscaling_client(plane.aws_endpoint, plane.region)
     offerings = itertools.islice(((number, zone) for number in range(len(types)) for zone in ZONES), count)
     for number, zone in offerings:
         kind, name = types[number], f"bench-{number}-{zone}"
@@ -385,7 +385,7 @@ def _known(plane: Plane, groups: int) -> bool:
 
 
 def _sizes(plane: Plane) -> dict[str, int]:
-    client = fleet_cloud.autoscaling_client(plane.aws_endpoint, plane.region)
+    client = registrar_cloud.autoscaling_client(plane.aws_endpoint, plane.region)
     pages = client.get_paginator("describe_auto_scaling_groups").paginate()
     return {one["AutoScalingGroupName"]: one["DesiredCapacity"] for page in pages for one in page["AutoScalingGroups"]}
 
@@ -395,7 +395,7 @@ def _desired(plane: Plane) -> int:
 
 
 def _empty(plane: Plane) -> None:
-    client = fleet_cloud.autoscaling_client(plane.aws_endpoint, plane.region)
+    client = registrar_cloud.autoscaling_client(plane.aws_endpoint, plane.region)
     for name in [name for name, size in _sizes(plane).items() if size]:
         client.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=0)
 

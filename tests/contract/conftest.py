@@ -14,7 +14,7 @@ from tests.e2e import waiting
 from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
-COMPONENTS = USUAL - {Component.MOTO, Component.FLEET}
+COMPONENTS = USUAL - {Component.MOTO, Component.NODE_REGISTRAR}
 
 
 @pytest.fixture(scope="session")

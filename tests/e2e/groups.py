@@ -1,4 +1,4 @@
-"""Auto Scaling groups of a plane, and the nodes that the fleet made of them."""
+"""Auto Scaling groups of a plane, and the nodes that the registrar made of them."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tools.local.plane import Plane
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """One group of a plane, and the nodes the fleet made of it."""
+    """One group of a plane, and the nodes the registrar made of it."""
 
     plane: Plane
     name: str

@@ -21,14 +21,14 @@ from tests.bench import load
 from tests.e2e import replicas, waiting
 from tests.e2e.capacity.site import Site
 from tests.e2e.workers.queue_servers import Queues
+from tools.local.asg.asg_rules import AsgRules
 from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
-from tools.local.referee import Referee
 
 PODS, POOLS, JOBS = 10_000, 1_000, 1_000
 SHAPES = 500
 """So many sizes the pods have."""
-COMPONENTS = USUAL - {Component.KWOK, Component.FLEET}
+COMPONENTS = USUAL - {Component.KWOK, Component.NODE_REGISTRAR}
 """Nobody plays nodes: all that comes goes on waiting."""
 MEMORY_MIB = 1024
 """What the runtime's Deployment allows."""
@@ -43,12 +43,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A plane of its own, with one Auto Scaling group of at most three."""
     with (
         Plane.start(tmp_path_factory.mktemp("flood"), Options(components=COMPONENTS)) as plane,
-        Referee.start(plane.aws_endpoint) as referee,
+        AsgRules.start(plane.aws_endpoint) as asg_rules,
     ):
         plane.kubectl("apply", "--server-side", "-f", "-", stdin=manifests.dump(crds.all_crds()))
         served = [kinds.custom(kind).collection() for kind in resources.KINDS]
         waiting.eventually(lambda: all(plane.api.request("GET", path).ok for path in served))
-        made = Site(plane=plane, referee=referee)
+        made = Site(plane=plane, asg_rules=asg_rules)
         made.open()
         made.add_group(made.add_pool("usual"), sizes=(0, 0, 3))
         yield made
@@ -100,7 +100,7 @@ def test_a_flood_of_everything_is_worked_off_in_bounded_memory_while_probes_are_
 def _runtime(site: Site, directory: Path) -> Iterator[replicas.Replica]:
     """Run all controllers; at the end, the most memory that it ever had must have been allowed."""
     with replicas.copy_of(site.plane, directory) as kubeconfig:
-        environment = {**site.plane.environment, "AWS_ENDPOINT_URL": site.referee.url}
+        environment = {**site.plane.environment, "AWS_ENDPOINT_URL": site.asg_rules.url}
         flags = ("--controllers", "*", "--cluster", site.cluster, "--scope", "cluster", "--allow-loopback-queues")
         with replicas.Replica(
             kubeconfig, site.namespace, site.id, *flags, program=replicas.RUNTIME, environment=environment

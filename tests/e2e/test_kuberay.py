@@ -13,7 +13,7 @@ from tools.local.api import Api
 from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
-COMPONENTS = USUAL - {Component.MOTO, Component.FLEET} | {Component.KUBERAY}
+COMPONENTS = USUAL - {Component.MOTO, Component.NODE_REGISTRAR} | {Component.KUBERAY}
 REPOSITORY = Path(__file__).parents[2]
 Object = dict[str, Any]
 GATE = "example.com/gate"

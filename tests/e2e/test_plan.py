@@ -25,10 +25,10 @@ from tests.e2e.workers import ground as workers
 from tests.e2e.workers.queue_servers import Queues
 from tools.local import tokens
 from tools.local.api import Api
+from tools.local.asg.asg_judge import Pace
+from tools.local.asg.asg_rules import AsgRules
 from tools.local.components import Options
 from tools.local.plane import REPOSITORY, Plane
-from tools.local.referee import Referee
-from tools.local.referee_judge import Pace
 
 OWN = machines.RUNTIME_NAMESPACE
 OWNERS = {
@@ -66,7 +66,7 @@ class Stage:
             *("--pod-name", name, "--scope", "cluster", "--cluster", self.site.cluster, "--allow-loopback-queues"),
             *flags,
             program=replicas.RUNTIME,
-            environment={**self.plane.environment, "AWS_ENDPOINT_URL": self.site.referee.url},
+            environment={**self.plane.environment, "AWS_ENDPOINT_URL": self.site.asg_rules.url},
         )
         self._make_pod(name, replica.port)
         return replica
@@ -163,8 +163,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         config = tmp_path / "runtime"
         access = tokens.write_kubeconfig(plane.api, config, namespace=OWN, service_account=machines.RUNTIME_ACCOUNT)
         runtime = stack.enter_context(Api(access))
-        referee = stack.enter_context(Referee.start(plane.aws_endpoint, Pace(pending_seconds=0.5)))
-        site = Site(plane=plane, referee=referee, remover=runtime)
+        asg_rules = stack.enter_context(AsgRules.start(plane.aws_endpoint, Pace(pending_seconds=0.5)))
+        site = Site(plane=plane, asg_rules=asg_rules, remover=runtime)
         site.open()
         yield Stage(
             plane=plane,

@@ -1,1 +1,1 @@
-"""A real Kubernetes control plane, an AWS of moto and a fleet of KWOK nodes, all on loopback ports of one computer."""
+"""A real Kubernetes control plane, an AWS of moto and KWOK nodes, all on loopback ports of one computer."""

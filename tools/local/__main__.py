@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _unwind(number: int, _: object) -> None:
-    """End once, in good order: a plane that is half up is taken down, a fleet just ends. Impatience changes nothing."""
+    """End once, in good order: a half-made plane is taken down, a registrar just ends. Impatience changes nothing."""
     for other in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)
@@ -43,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     status.set_defaults(run=lambda options: commands.status(options.directory))
     _add_token(verbs.add_parser("token", help="mint a ServiceAccount's token and write a kubeconfig for it"))
     _add_scale(verbs.add_parser("scale", help="set the size of an Auto Scaling group, made first if there is none"))
-    _add_fleet(verbs.add_parser("fleet", help="turn instances of moto's groups into nodes (started by `up`)"))
+    _add_registrar(
+        verbs.add_parser("node-registrar", help="turn instances of moto's groups into nodes (started by `up`)")
+    )
     _add_kuberay(verbs.add_parser("kuberay", help="become Ray's operator, its definitions first (started by `up`)"))
     return parser
 
@@ -94,15 +96,15 @@ def _add_scale(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_scale)
 
 
-def _add_fleet(parser: argparse.ArgumentParser) -> None:
+def _add_registrar(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kubeconfig", type=Path, required=True, help="who may create and delete nodes")
     parser.add_argument("--aws-endpoint", required=True, help="where moto listens, such as http://127.0.0.1:5000")
     parser.add_argument("--region", default=DEFAULTS.region, help="default %(default)s")
     parser.add_argument("--boot-seconds", type=float, default=DEFAULTS.boot_seconds, help="default %(default)s")
     parser.add_argument(
-        "--interval", type=float, default=DEFAULTS.fleet_interval_seconds, help="seconds (default %(default)s)"
+        "--interval", type=float, default=DEFAULTS.registrar_interval_seconds, help="seconds (default %(default)s)"
     )
-    parser.set_defaults(run=_fleet)
+    parser.set_defaults(run=_registrar)
 
 
 def _add_kuberay(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +135,7 @@ def _token(options: argparse.Namespace) -> int:
 
 
 def _scale(options: argparse.Namespace) -> int:
-    from tools.local import groups  # noqa: PLC0415 - boto3 takes long to import, and the others need none
+    from tools.local import groups  # noqa: PLC0415 - boto3 takes long to import
 
     running = plane.Plane.attach(options.directory)
     if not 0 <= options.size <= groups.LARGEST:
@@ -155,17 +157,17 @@ def _scale(options: argparse.Namespace) -> int:
     return 0
 
 
-def _fleet(options: argparse.Namespace) -> int:
-    from tools.local import fleet, fleet_cloud  # noqa: PLC0415 - boto3 takes long to import, and the others need none
+def _registrar(options: argparse.Namespace) -> int:
+    from tools.local.registrar import node_registrar, registrar_cloud  # noqa: PLC0415 - boto3 takes long to import
 
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stdout)
     logging.getLogger("botocore").setLevel(logging.WARNING)
     client = api.Api(kubeconfig.read(options.kubeconfig))
-    fleet.run(
-        fleet.Fleet(
-            cloud=fleet_cloud.Cloud(options.aws_endpoint, options.region),
-            cluster=fleet.ApiCluster(client),
+    node_registrar.run(
+        node_registrar.NodeRegistrar(
+            cloud=registrar_cloud.Cloud(options.aws_endpoint, options.region),
+            cluster=node_registrar.ApiCluster(client),
             region=options.region,
             boot_seconds=options.boot_seconds,
         ),

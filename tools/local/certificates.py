@@ -52,7 +52,7 @@ CLIENTS = {
     "kube-controller-manager": Subject(common_name="system:kube-controller-manager"),
     "kube-scheduler": Subject(common_name="system:kube-scheduler"),
     "kwok": Subject(common_name="kwok", organization="system:masters"),
-    "fleet": Subject(common_name="fleet", organization="system:masters"),
+    "node-registrar": Subject(common_name="node-registrar", organization="system:masters"),
     "kuberay-operator": Subject(common_name="kuberay-operator", organization="system:masters"),
 }
 

@@ -21,28 +21,28 @@ class Component(enum.StrEnum):
     SCHEDULER = "kube-scheduler"
     KWOK = "kwok"
     MOTO = "moto"
-    FLEET = "fleet"
+    NODE_REGISTRAR = "node-registrar"
     KUBERAY = "kuberay-operator"
 
 
 # Ray's operator is for those who ask for it; `make up` does.
 USUAL = frozenset(Component) - {Component.KUBERAY}
 
-# Programs of tools/toolchain; moto and the fleet are Python's.
-BUILT = frozenset(Component) - {Component.MOTO, Component.FLEET}
+# Programs of tools/toolchain; moto and the registrar are Python's.
+BUILT = frozenset(Component) - {Component.MOTO, Component.NODE_REGISTRAR}
 # Started by this interpreter. Ray's operator too, for it needs something done first.
-IN_PYTHON = frozenset({Component.MOTO, Component.FLEET, Component.KUBERAY})
+IN_PYTHON = frozenset({Component.MOTO, Component.NODE_REGISTRAR, Component.KUBERAY})
 # The second wave asks for much at once and is refused, and backs off, until the API server has its RBAC rules:
 # started later it is ready sooner.
 START_ORDER: tuple[tuple[Component, ...], ...] = (
-    (Component.ETCD, Component.API_SERVER, Component.KWOK, Component.MOTO, Component.FLEET),
+    (Component.ETCD, Component.API_SERVER, Component.KWOK, Component.MOTO, Component.NODE_REGISTRAR),
     (Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.KUBERAY),
 )
 # Clients first, so that none of them shouts about a server that is gone.
 STOP_ORDER: tuple[tuple[Component, ...], ...] = (
     (
         Component.KUBERAY,
-        Component.FLEET,
+        Component.NODE_REGISTRAR,
         Component.KWOK,
         Component.SCHEDULER,
         Component.CONTROLLER_MANAGER,
@@ -64,7 +64,7 @@ class Options:
     controller_qps: int = 300
     region: str = "eu-west-1"
     boot_seconds: float = 0.0  # from an instance's launch to its node
-    fleet_interval_seconds: float = 0.5
+    registrar_interval_seconds: float = 0.5
     pod_proxy: str = (
         ""  # http://127.0.0.1:PORT: an HTTP proxy by which the API server reaches pods, which have no network
     )
@@ -262,16 +262,16 @@ def _moto(blueprint: Blueprint) -> tuple[str, ...]:
     return ("-m", "moto.server", "-H", "127.0.0.1", "-p", str(blueprint.ports.moto))
 
 
-def _fleet(blueprint: Blueprint) -> tuple[str, ...]:
+def _registrar(blueprint: Blueprint) -> tuple[str, ...]:
     return (
         "-m",
         "tools.local",
-        "fleet",
-        f"--kubeconfig={blueprint.paths.component_kubeconfig(Component.FLEET)}",
+        "node-registrar",
+        f"--kubeconfig={blueprint.paths.component_kubeconfig(Component.NODE_REGISTRAR)}",
         f"--aws-endpoint={blueprint.aws_url}",
         f"--region={blueprint.options.region}",
         f"--boot-seconds={blueprint.options.boot_seconds}",
-        f"--interval={blueprint.options.fleet_interval_seconds}",
+        f"--interval={blueprint.options.registrar_interval_seconds}",
     )
 
 
@@ -311,6 +311,6 @@ _ARGUMENTS: Mapping[Component, Callable[[Blueprint], tuple[str, ...]]] = {
     Component.SCHEDULER: _scheduler,
     Component.KWOK: _kwok,
     Component.MOTO: _moto,
-    Component.FLEET: _fleet,
+    Component.NODE_REGISTRAR: _registrar,
     Component.KUBERAY: _kuberay,
 }

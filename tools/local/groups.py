@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import botocore.exceptions
 
 from autoscaler.cloud import catalogue
-from tools.local import fleet_cloud, fleet_nodes
+from tools.local.registrar import registrar_cloud, registrar_nodes
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 IMAGE = "ami-12c6146b"  # one that moto brings along
@@ -16,8 +16,8 @@ LARGEST = 20
 GROUP_LABEL = "group"
 
 # Making a client takes boto3 a third of a second.
-_autoscaling = functools.cache(fleet_cloud.autoscaling_client)
-_ec2 = functools.cache(fleet_cloud.ec2_client)
+_autoscaling = functools.cache(registrar_cloud.autoscaling_client)
+_ec2 = functools.cache(registrar_cloud.ec2_client)
 
 
 class UnknownError(Exception):
@@ -56,7 +56,11 @@ class Groups:
             LaunchTemplateName=name,
             LaunchTemplateData={"ImageId": IMAGE, "InstanceType": instance_type},  # type: ignore[typeddict-item]
         )
-        all_tags = {fleet_nodes.ENABLED_TAG: "true", f"{fleet_nodes.LABEL_TAG}{GROUP_LABEL}": name, **(tags or {})}
+        all_tags = {
+            registrar_nodes.ENABLED_TAG: "true",
+            f"{registrar_nodes.LABEL_TAG}{GROUP_LABEL}": name,
+            **(tags or {}),
+        }
         _autoscaling(self.endpoint, self.region).create_auto_scaling_group(
             AutoScalingGroupName=name,
             MinSize=0,

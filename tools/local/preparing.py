@@ -33,7 +33,7 @@ CLIENTS = (
     Component.CONTROLLER_MANAGER,
     Component.SCHEDULER,
     Component.KWOK,
-    Component.FLEET,
+    Component.NODE_REGISTRAR,
     Component.KUBERAY,
 )
 """Whoever speaks to the API server as itself."""

@@ -1,4 +1,4 @@
-"""Each contract test runs twice: on the simulated cloud in `make test`, on moto behind the referee in `make e2e`."""
+"""Each contract test runs twice: on the simulated cloud in `make test`, on moto behind the ASG rules in `make e2e`."""
 
 from collections.abc import Iterator
 
@@ -6,13 +6,13 @@ import pytest
 
 from tests.contract import stages
 from tests.contract.cloud import real, worlds
-from tools.local.referee import Referee
+from tools.local.asg.asg_rules import AsgRules
 
 
 @pytest.fixture(scope="session")
-def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
-    """A moto with the referee before it, which all tests share."""
-    with real.refereed(tmp_path_factory.mktemp("moto")) as started:
+def asg_rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AsgRules]:
+    """A moto with the ASG rules before it, which all tests share."""
+    with real.with_asg_rules(tmp_path_factory.mktemp("moto")) as started:
         yield started
 
 
@@ -21,4 +21,4 @@ def world(request: pytest.FixtureRequest) -> stages.Stage:
     """The world of an async test, which gets it opened."""
     if request.param == stages.SIMULATED:
         return worlds.SimulatedStage()
-    return real.RealStage(referee=request.getfixturevalue("referee"))
+    return real.RealStage(asg_rules=request.getfixturevalue("asg_rules"))

@@ -1,4 +1,4 @@
-"""The real world: the adapter for EC2 Auto Scaling on moto behind the referee, over the wire."""
+"""The real world: the adapter for EC2 Auto Scaling on moto behind the ASG rules, over the wire."""
 
 import asyncio
 import base64
@@ -23,9 +23,9 @@ from autoscaler.cloud import ec2_accounts, ec2_autoscaling, ec2_calls, interrupt
 from autoscaler.simulation.cloud.faults import Call, Effect
 from tests.contract.cloud import worlds
 from tools.local import ports
-from tools.local.referee import Referee
-from tools.local.referee_judge import Pace
-from tools.local.referee_orders import Trouble
+from tools.local.asg.asg_judge import Pace
+from tools.local.asg.asg_orders import Trouble
+from tools.local.asg.asg_rules import AsgRules
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import AutoScalingClient
@@ -66,8 +66,8 @@ def _wait_for(log: Path, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
-def account(referee: Referee, **more: Any) -> ec2_accounts.Account:
-    return ec2_accounts.Account(**{"region": REGION, "keys": KEYS, "endpoint": referee.url, **more})
+def account(asg_rules: AsgRules, **more: Any) -> ec2_accounts.Account:
+    return ec2_accounts.Account(**{"region": REGION, "keys": KEYS, "endpoint": asg_rules.url, **more})
 
 
 @functools.cache
@@ -81,20 +81,20 @@ def client(url: str, service: str) -> Any:
 class RealWorld:
     """A cluster of the test's own on the shared moto; names are kept apart by a prefix."""
 
-    def __init__(self, referee: Referee) -> None:
-        self._referee = referee
+    def __init__(self, asg_rules: AsgRules) -> None:
+        self._asg_rules = asg_rules
         self._cluster = f"contract-{secrets.token_hex(3)}"
-        self._asg: AutoScalingClient = client(referee.url, "autoscaling")
-        self._ec2: EC2Client = client(referee.url, "ec2")
-        self._sqs = client(referee.url, "sqs")
+        self._asg: AutoScalingClient = client(asg_rules.url, "autoscaling")
+        self._ec2: EC2Client = client(asg_rules.url, "ec2")
+        self._sqs = client(asg_rules.url, "sqs")
         self._queue = self._sqs.create_queue(QueueName=f"{self._cluster}-interruptions")["QueueUrl"]
         self._made: list[str] = []
-        self._before = dict(referee.calls)
+        self._before = dict(asg_rules.calls)
         self.cloud: port.Cloud = ec2_autoscaling.Ec2AutoScaling(
-            account(referee), cluster=self._cluster, calls=ec2_calls.Calls(QUICK)
+            account(asg_rules), cluster=self._cluster, calls=ec2_calls.Calls(QUICK)
         )
         self.interruptions: port.Interruptions = interruption_queue.SqsInterruptions(
-            account(referee), self._queue, long_poll_seconds=1
+            account(asg_rules), self._queue, long_poll_seconds=1
         )
 
     def now(self) -> float:
@@ -170,7 +170,7 @@ class RealWorld:
         return answer["AutoScalingGroups"][0]["DesiredCapacity"]
 
     def hinder(self, failure: port.LaunchFailure, *, zone: str, instance_type: str) -> None:
-        orders = self._referee.orders
+        orders = self._asg_rules.orders
         order = {
             port.LaunchFailure.INSUFFICIENT_CAPACITY: orders.withhold,
             port.LaunchFailure.UNSUPPORTED: orders.stop_offering,
@@ -178,16 +178,16 @@ class RealWorld:
         order(zone=zone, instance_type=instance_type)
 
     def relieve(self) -> None:
-        self._referee.orders.relieve()
+        self._asg_rules.orders.relieve()
 
     def fault(self, effect: Effect, call: Call, *, times: int | None = 1) -> None:
-        self._referee.orders.add(TROUBLES[effect], call, times=times)
+        self._asg_rules.orders.add(TROUBLES[effect], call, times=times)
 
     def clear_faults(self) -> None:
-        self._referee.orders.clear()
+        self._asg_rules.orders.clear()
 
     def sent(self, call: Call) -> int:
-        return self._referee.calls[call] - self._before.get(call, 0)
+        return self._asg_rules.calls[call] - self._before.get(call, 0)
 
     async def announce_interruption(self, instance: port.InstanceId) -> None:
         await self._announce("EC2 Spot Instance Interruption Warning", instance)
@@ -208,8 +208,8 @@ class RealWorld:
 
     async def aclose(self) -> None:
         """Remove what the test made, and end what it ordered."""
-        self._referee.orders.clear()
-        self._referee.orders.relieve()
+        self._asg_rules.orders.clear()
+        self._asg_rules.orders.relieve()
         await self.cloud.aclose()
         await self.interruptions.aclose()
         await asyncio.to_thread(self._clean)
@@ -235,13 +235,13 @@ def _tag(name: str, key: str, value: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealStage:
-    """All tests share a moto and a referee, and tidy up after themselves."""
+    """All tests share a moto and a proxy of the ASG rules, and tidy up after themselves."""
 
-    referee: Referee
+    asg_rules: AsgRules
 
     def run(self, test: worlds.Test) -> None:
         async def act() -> None:
-            world = await asyncio.to_thread(RealWorld, self.referee)
+            world = await asyncio.to_thread(RealWorld, self.asg_rules)
             async with contextlib.aclosing(world):
                 await test(world)
 
@@ -249,7 +249,7 @@ class RealStage:
 
 
 @contextlib.contextmanager
-def refereed(directory: Path) -> Iterator[Referee]:
-    """Run a moto and the referee before it."""
-    with moto(directory / "moto.log") as url, Referee.start(url, Pace(pending_seconds=0.6)) as referee:
-        yield referee
+def with_asg_rules(directory: Path) -> Iterator[AsgRules]:
+    """Run a moto and the ASG rules before it."""
+    with moto(directory / "moto.log") as url, AsgRules.start(url, Pace(pending_seconds=0.6)) as asg_rules:
+        yield asg_rules

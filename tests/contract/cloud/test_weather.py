@@ -11,8 +11,8 @@ import pytest
 from autoscaler import clock
 from autoscaler.cloud import ec2_accounts, ec2_autoscaling, ec2_calls, port, view
 from tests.contract.cloud import real, worlds
-from tools.local.referee import Referee
-from tools.local.referee_orders import Trouble
+from tools.local.asg.asg_orders import Trouble
+from tools.local.asg.asg_rules import AsgRules
 
 pytestmark = pytest.mark.real
 
@@ -23,9 +23,9 @@ GROUPS, SET = "DescribeAutoScalingGroups", "SetDesiredCapacity"
 Test = Callable[[real.RealWorld], Coroutine[Any, Any, None]]
 
 
-def run(referee: Referee, test: Test) -> None:
+def run(asg_rules: AsgRules, test: Test) -> None:
     async def act() -> None:
-        world = await asyncio.to_thread(real.RealWorld, referee)
+        world = await asyncio.to_thread(real.RealWorld, asg_rules)
         async with contextlib.aclosing(world):
             world.cloud._calls = ec2_calls.Calls(HASTY)  # type: ignore[attr-defined]
             await test(world)
@@ -36,42 +36,42 @@ def run(referee: Referee, test: Test) -> None:
 @pytest.mark.accept("R4")
 @pytest.mark.parametrize("trouble", Trouble)
 def test_a_reading_that_is_troubled_once_recovers_by_itself_unless_it_is_denied(
-    referee: Referee, trouble: Trouble
+    asg_rules: AsgRules, trouble: Trouble
 ) -> None:
     async def test(world: real.RealWorld) -> None:
         name = await world.add(worlds.spec("calm"))
         await world.cloud.groups()
-        referee.orders.add(trouble, GROUPS)
+        asg_rules.orders.add(trouble, GROUPS)
         if trouble is Trouble.DENY:
             with pytest.raises(port.CloudError):
                 await world.cloud.groups()
         assert [group.name for group in (await world.cloud.groups()).groups] == [name]
 
-    run(referee, test)
+    run(asg_rules, test)
 
 
 @pytest.mark.accept("R4")
 @pytest.mark.parametrize("trouble", [one for one in Trouble if one is not Trouble.DENY])
 def test_in_lasting_trouble_a_reading_ends_with_an_error_and_the_view_keeps_the_last_whole_one(
-    referee: Referee, trouble: Trouble
+    asg_rules: AsgRules, trouble: Trouble
 ) -> None:
     async def test(world: real.RealWorld) -> None:
         await world.add(worlds.spec("first"))
         seen = view.View(world.cloud, clock.SystemClock())
         whole = await seen.refresh()
         await world.add(worlds.spec("second"))
-        before = referee.calls[GROUPS]
-        referee.orders.add(trouble, GROUPS, times=None)
+        before = asg_rules.calls[GROUPS]
+        asg_rules.orders.add(trouble, GROUPS, times=None)
         async with asyncio.timeout(HASTY.attempts * BOUND_SECONDS):
             with pytest.raises(port.CloudError) as caught:
                 await seen.refresh()
         assert caught.value.reason in {port.Reason.THROTTLED, port.Reason.UNREACHABLE}
-        assert referee.calls[GROUPS] - before == HASTY.attempts
+        assert asg_rules.calls[GROUPS] - before == HASTY.attempts
         assert seen.reading is whole
-        referee.orders.clear()
+        asg_rules.orders.clear()
         assert list((await seen.refresh()).groups) == ["first", "second"]
 
-    run(referee, test)
+    run(asg_rules, test)
 
 
 @pytest.mark.accept("R4")
@@ -89,45 +89,45 @@ def test_in_lasting_trouble_a_reading_ends_with_an_error_and_the_view_keeps_the_
     ],
 )
 def test_a_write_in_trouble_is_sent_once_and_its_outcome_is_the_truth(
-    referee: Referee, trouble: Trouble, verdict: port.Verdict, desired: int
+    asg_rules: AsgRules, trouble: Trouble, verdict: port.Verdict, desired: int
 ) -> None:
     async def test(world: real.RealWorld) -> None:
         name = await world.add(worlds.spec("stormy"))
         group = await worlds.group_of(world, name)
-        before = referee.calls[SET]
-        referee.orders.add(trouble, SET, times=None)
+        before = asg_rules.calls[SET]
+        asg_rules.orders.add(trouble, SET, times=None)
         outcome = await world.cloud.set_desired(group, 1)
         assert outcome.verdict is verdict
-        assert referee.calls[SET] - before == 1
+        assert asg_rules.calls[SET] - before == 1
         assert await world.desired_of(name) == desired
 
-    run(referee, test)
+    run(asg_rules, test)
 
 
-def test_calls_that_hang_slow_only_themselves(referee: Referee) -> None:
+def test_calls_that_hang_slow_only_themselves(asg_rules: AsgRules) -> None:
     async def test(world: real.RealWorld) -> None:
         name = await world.add(worlds.spec("slow"))
         group = await worlds.group_of(world, name)
-        referee.orders.add(Trouble.HANG, SET, times=None)
+        asg_rules.orders.add(Trouble.HANG, SET, times=None)
         async with asyncio.TaskGroup() as tasks:
             hung = tasks.create_task(world.cloud.set_desired(group, 1))
             await asyncio.sleep(0.1)
             await world.cloud.groups()
             assert not hung.done()
 
-    run(referee, test)
+    run(asg_rules, test)
 
 
-def test_the_interruption_queue_recovers_too(referee: Referee) -> None:
+def test_the_interruption_queue_recovers_too(asg_rules: AsgRules) -> None:
     async def test(world: real.RealWorld) -> None:
-        referee.orders.add(Trouble.UNAVAILABLE, "ReceiveMessage")
+        asg_rules.orders.add(Trouble.UNAVAILABLE, "ReceiveMessage")
         instance = port.InstanceId("i-0123456789abcdef0")
         await world.announce_interruption(instance)
         with pytest.raises(port.CloudError):
             await _first(world)
         assert [one.instance for one in await _first(world)] == [instance]  # type: ignore[union-attr]
 
-    run(referee, test)
+    run(asg_rules, test)
 
 
 async def _first(world: real.RealWorld) -> tuple[port.Event, ...]:
@@ -142,25 +142,25 @@ async def opened(account: ec2_accounts.Account, cluster: str) -> AsyncIterator[e
         yield cloud
 
 
-def test_a_role_is_assumed_once_and_used_for_every_call(referee: Referee) -> None:
+def test_a_role_is_assumed_once_and_used_for_every_call(asg_rules: AsgRules) -> None:
     async def act() -> None:
         role = "arn:aws:iam::123456789012:role/scaler"
-        before = referee.calls["AssumeRole"]
-        async with opened(real.account(referee, role_arn=role), secrets.token_hex(3)) as cloud:
+        before = asg_rules.calls["AssumeRole"]
+        async with opened(real.account(asg_rules, role_arn=role), secrets.token_hex(3)) as cloud:
             for _ in range(3):
                 assert await cloud.groups() == port.Listing()
-        assert referee.calls["AssumeRole"] - before == 1
+        assert asg_rules.calls["AssumeRole"] - before == 1
 
     asyncio.run(act())
 
 
-def test_a_role_that_may_not_be_assumed_is_denied_without_showing_the_keys(referee: Referee) -> None:
+def test_a_role_that_may_not_be_assumed_is_denied_without_showing_the_keys(asg_rules: AsgRules) -> None:
     keys = ec2_accounts.AccessKeys(access_key_id="AKIDEXAMPLE", secret_access_key="wJalrXUtnFEMI")
 
     async def act() -> None:
         role = "arn:aws:iam::123456789012:role/scaler"
-        referee.orders.add(Trouble.DENY, "AssumeRole", times=None)
-        async with opened(real.account(referee, role_arn=role, keys=keys), "bench") as cloud:
+        asg_rules.orders.add(Trouble.DENY, "AssumeRole", times=None)
+        async with opened(real.account(asg_rules, role_arn=role, keys=keys), "bench") as cloud:
             with pytest.raises(port.CloudError) as caught:
                 await cloud.groups()
         assert caught.value.reason is port.Reason.DENIED
@@ -171,12 +171,12 @@ def test_a_role_that_may_not_be_assumed_is_denied_without_showing_the_keys(refer
     try:
         asyncio.run(act())
     finally:
-        referee.orders.clear()
+        asg_rules.orders.clear()
 
 
-def test_types_are_described_and_unknown_ones_left_out(referee: Referee) -> None:
+def test_types_are_described_and_unknown_ones_left_out(asg_rules: AsgRules) -> None:
     async def act() -> None:
-        async with opened(real.account(referee), "bench") as cloud:
+        async with opened(real.account(asg_rules), "bench") as cloud:
             found = await cloud.instance_types(["m5.large", "g4dn.xlarge", "z9.nothing"])
         assert {name: (kind.vcpus, kind.gpus) for name, kind in found.items()} == {
             "m5.large": (2, 0),

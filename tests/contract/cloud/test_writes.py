@@ -1,6 +1,6 @@
 """What becomes of writes: within the bounds they land, outside they are refused with the numbers; each is sent once.
 
-moto itself knows no bounds, no Pending and no activities; the referee before it keeps AWS's documented rules.
+moto itself knows no bounds, no Pending and no activities; the ASG rules before it are those that AWS documents.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Where a contract test of the cloud takes place: the simulated cloud in virtual time, or moto behind the referee.
+"""Where a contract test of the cloud takes place: the simulated cloud in virtual time, or moto behind the ASG rules.
 
 A test sees a `World` only, so it cannot tell which of the two it is on. `real` has the other one.
 """

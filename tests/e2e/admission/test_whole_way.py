@@ -16,10 +16,10 @@ from tests.e2e.admission import ground
 from tests.e2e.admission.ground import Ground, Object, gates_of, name_of
 from tests.e2e.capacity.site import WHOLE_NODE, Site
 from tools.local.api import Api
+from tools.local.asg.asg_judge import Pace
+from tools.local.asg.asg_rules import AsgRules
 from tools.local.groups import GROUP_LABEL
 from tools.local.plane import Plane
-from tools.local.referee import Referee
-from tools.local.referee_judge import Pace
 
 CONTROLLERS = ("--controllers", "admission,capacity")
 PLAIN, TAINTED = "plain", "tainted"
@@ -33,8 +33,8 @@ QUOTA = {1: "1500m", 3: "4500m", 5: "7500m"}
 @pytest.fixture
 def nodes(admission_plane: Plane, runtime_api: Api) -> Iterator[Site]:
     """Pools and Auto Scaling groups, cleared away in the end."""
-    with Referee.start(admission_plane.aws_endpoint, Pace(pending_seconds=0.2)) as referee:
-        made = Site(plane=admission_plane, referee=referee, remover=runtime_api)
+    with AsgRules.start(admission_plane.aws_endpoint, Pace(pending_seconds=0.2)) as asg_rules:
+        made = Site(plane=admission_plane, asg_rules=asg_rules, remover=runtime_api)
         try:
             made.open()
             yield made
@@ -60,7 +60,7 @@ def running(nodes: Site, kubeconfig: Path) -> Iterator[replicas.Replica]:
         rays.unique("both"),
         *(*CONTROLLERS, "--cluster", nodes.cluster, "--pod-name", "one"),
         program=replicas.RUNTIME,
-        environment={**nodes.plane.environment, "AWS_ENDPOINT_URL": nodes.referee.url},
+        environment={**nodes.plane.environment, "AWS_ENDPOINT_URL": nodes.asg_rules.url},
     ) as replica:
         yield replicas.ready(replica)
         assert not replica.entries("cycle_failed"), replica.entries("cycle_failed")

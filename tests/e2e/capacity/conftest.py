@@ -1,4 +1,4 @@
-"""Capacity on real parts: a plane of the folder's own, moto behind the referee, and the runtime as a process."""
+"""Capacity on real parts: a plane of the folder's own, moto behind the ASG rules, and the runtime as a process."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -9,10 +9,10 @@ import pytest
 from autoscaler.api import crds, manifests, version
 from tests.e2e import replicas, waiting
 from tests.e2e.capacity.site import Site
+from tools.local.asg.asg_judge import Pace
+from tools.local.asg.asg_rules import AsgRules
 from tools.local.components import Options
 from tools.local.plane import Plane
-from tools.local.referee import Referee
-from tools.local.referee_judge import Pace
 
 BOOT_SECONDS = 1.0
 """From a launch to a node: long enough for plans to be made in between."""
@@ -31,15 +31,15 @@ def capacity_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 
 @pytest.fixture(scope="session")
-def referee(capacity_plane: Plane) -> Iterator[Referee]:
-    with Referee.start(capacity_plane.aws_endpoint, Pace(pending_seconds=0.5)) as judge:
+def asg_rules(capacity_plane: Plane) -> Iterator[AsgRules]:
+    with AsgRules.start(capacity_plane.aws_endpoint, Pace(pending_seconds=0.5)) as judge:
         yield judge
 
 
 @contextlib.contextmanager
-def opened(plane: Plane, referee: Referee) -> Iterator[Site]:
+def opened(plane: Plane, asg_rules: AsgRules) -> Iterator[Site]:
     """A site that is cleared away in the end."""
-    made = Site(plane=plane, referee=referee)
+    made = Site(plane=plane, asg_rules=asg_rules)
     try:
         made.open()
         yield made
@@ -48,9 +48,9 @@ def opened(plane: Plane, referee: Referee) -> Iterator[Site]:
 
 
 @pytest.fixture
-def site(capacity_plane: Plane, referee: Referee) -> Iterator[Site]:
+def site(capacity_plane: Plane, asg_rules: AsgRules) -> Iterator[Site]:
     """A site of the test's own."""
-    with opened(capacity_plane, referee) as made:
+    with opened(capacity_plane, asg_rules) as made:
         yield made
 
 
@@ -78,7 +78,7 @@ def replica(
     kubeconfig = directory / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(site.plane.kubeconfig.read_text())
-    environment = {**site.plane.environment, "AWS_ENDPOINT_URL": endpoint or site.referee.url}
+    environment = {**site.plane.environment, "AWS_ENDPOINT_URL": endpoint or site.asg_rules.url}
     with replicas.Replica(
         kubeconfig,
         namespace or site.namespace,

@@ -11,8 +11,8 @@ import threading
 import urllib.parse
 from collections.abc import Iterator
 
-from tools.local import referee_orders, referee_wire
-from tools.local.referee_orders import Trouble
+from tools.local.asg import asg_orders, asg_wire
+from tools.local.asg.asg_orders import Trouble
 
 _SIGNER = re.compile(r"Credential=([^/]+)/")
 _PASSED_ON = ("Authorization", "Content-Type", "X-Amz-Date", "X-Amz-Target")
@@ -25,7 +25,7 @@ class Gate:
         self.keys = set(keys)
         """The access key ids that are let in."""
         self.url = ""
-        self.calls: list[tuple[str, referee_wire.Call]] = []
+        self.calls: list[tuple[str, asg_wire.Call]] = []
         """Each call that was let in, with the access key id that signed it."""
         self.refused: list[str] = []
         """The access key ids that were not let in."""
@@ -62,10 +62,10 @@ def _handler(gate: Gate, target: str) -> type[http.server.BaseHTTPRequestHandler
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             signed = _SIGNER.search(self.headers.get("Authorization", ""))
-            key, call = signed[1] if signed else "", referee_wire.call_of(dict(self.headers), body)
+            key, call = signed[1] if signed else "", asg_wire.call_of(dict(self.headers), body)
             if key not in gate.keys:
                 gate.refused.append(key)
-                said = referee_wire.refusal(call.service, referee_orders.REFUSALS[Trouble.DENY])
+                said = asg_wire.refusal(call.service, asg_orders.REFUSALS[Trouble.DENY])
                 self._answer(said.status, said.content_type, said.body)
                 return
             gate.calls.append((key, call))

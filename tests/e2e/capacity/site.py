@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from autoscaler.api import keys, version
 from tests import builders
 from tests.e2e import groups, waiting
-from tools.local import fleet_cloud
 from tools.local.api import Api
+from tools.local.asg.asg_rules import AsgRules
 from tools.local.groups import GROUP_LABEL, IMAGE
 from tools.local.plane import Plane
-from tools.local.referee import Referee
+from tools.local.registrar import registrar_cloud
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import AutoScalingClient
@@ -25,8 +25,8 @@ Object = dict[str, Any]
 WHOLE_NODE = "1500m"
 """A pod that asks for so much has a node of type m5.large to itself."""
 PATIENCE_SECONDS = 60.0
-_autoscaling = functools.cache(fleet_cloud.autoscaling_client)
-_ec2 = functools.cache(fleet_cloud.ec2_client)
+_autoscaling = functools.cache(registrar_cloud.autoscaling_client)
+_ec2 = functools.cache(registrar_cloud.ec2_client)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -34,7 +34,7 @@ class Site:
     """What one test or module has made."""
 
     plane: Plane
-    referee: Referee
+    asg_rules: AsgRules
     remover: Api | None = None
     """Whoever may delete Instances, where policies say who; None: anybody may."""
     id: str = dataclasses.field(default_factory=lambda: secrets.token_hex(3))
@@ -52,12 +52,12 @@ class Site:
 
     @property
     def autoscaling(self) -> "AutoScalingClient":
-        """AWS as anybody else sees it: judged by the referee."""
-        return _autoscaling(self.referee.url, self.plane.region)
+        """AWS as anybody else sees it: judged by the ASG rules."""
+        return _autoscaling(self.asg_rules.url, self.plane.region)
 
     @property
     def ec2(self) -> "EC2Client":
-        return _ec2(self.referee.url, self.plane.region)
+        return _ec2(self.asg_rules.url, self.plane.region)
 
     def zone(self, letter: str) -> str:
         return f"{self.plane.region}{letter}"
@@ -257,8 +257,8 @@ class Site:
 
     def close(self) -> None:
         """Remove all that was made, pods first: the next site's runtime must not meet them."""
-        self.referee.orders.clear()
-        self.referee.orders.relieve()
+        self.asg_rules.orders.clear()
+        self.asg_rules.orders.relieve()
         self.plane.api.request("DELETE", f"/apis/apps/v1/namespaces/{self.namespace}/daemonsets").required()
         for namespace in [path for path in self._made if path.startswith("/api/v1/namespaces/")]:
             waiting.eventually(partial(self._has_no_pods, namespace))

@@ -76,7 +76,7 @@ def test_each_pool_is_scaled_with_its_accounts_own_credentials_and_none_is_ever_
     accounts = {"red": add_account(site, "red", RED), "blue": add_account(site, "blue", BLUE), "own": site.id}
     pools = {name: site.add_pool(name, providerAccount=account) for name, account in accounts.items()}
     groups = {name: site.add_group(pool) for name, pool in pools.items()}
-    with gate.opened(site.referee.url, OWN, RED, BLUE) as door, running(site, tmp_path, door) as runtime:
+    with gate.opened(site.asg_rules.url, OWN, RED, BLUE) as door, running(site, tmp_path, door) as runtime:
         site.wait_known(*groups.values())
         for name, pool in pools.items():
             site.add_pod(name, nodeSelector={keys.INSTANCE_POOL: pool})
@@ -104,7 +104,7 @@ def test_an_account_that_cannot_be_used_says_why_holds_nobody_up_and_is_mended_w
     site.plane.api.merge(
         f"/api/v1/namespaces/{site.namespace}", {"metadata": {"labels": {keys.SCOPE: f"scope-{site.id}"}}}
     )
-    with gate.opened(site.referee.url, OWN, RED) as door, running(site, tmp_path, door) as runtime:
+    with gate.opened(site.asg_rules.url, OWN, RED) as door, running(site, tmp_path, door) as runtime:
         site.wait_known(groups["second"])
         waiting.eventually(lambda: "is not there: create it" in ready(site, pools["first"])["message"])
         site.add_pod("one")

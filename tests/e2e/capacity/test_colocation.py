@@ -117,7 +117,7 @@ def test_a_job_moves_as_a_whole_to_a_zone_that_has_capacity_and_goes_there_with_
 ) -> None:
     pool = site.add_pool("ring")
     a, b = (site.add_group(pool, zone=zone) for zone in "ab")
-    site.referee.orders.withhold(zone=site.zone("a"), instance_type="m5.large")
+    site.asg_rules.orders.withhold(zone=site.zone("a"), instance_type="m5.large")
     start()
     site.wait_known(a, b)
     launch(4)
@@ -183,7 +183,7 @@ def test_a_runtime_killed_half_way_leaves_a_job_that_the_next_one_sends_to_the_s
 def test_pods_that_want_one_another_in_one_zone_get_it_without_a_gate(site: Site, start: conftest.Start) -> None:
     pool = site.add_pool("near")
     made = [site.add_group(pool, zone=zone) for zone in "ab"]
-    site.referee.orders.withhold(zone=site.zone("a"), instance_type="m5.large")
+    site.asg_rules.orders.withhold(zone=site.zone("a"), instance_type="m5.large")
     start()
     site.wait_known(*made)
     term: Object = {"labelSelector": {"matchLabels": {"app": "ring"}}, "topologyKey": keys.ZONE}

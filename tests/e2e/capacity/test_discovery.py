@@ -60,7 +60,7 @@ def test_a_reading_of_many_groups_takes_one_call_per_hundred(site: Site, start: 
         more = site.add_pool(f"more-{number}")
         made += [site.add_group(more, zone=zone, kind=kind) for kind in kinds for zone in "abc"]
     assert len(made) > 100
-    before = site.referee.calls[DESCRIBE]
+    before = site.asg_rules.calls[DESCRIBE]
     start()
     site.wait_known(*made)
-    assert site.referee.calls[DESCRIBE] - before == -(-len(made) // 100)
+    assert site.asg_rules.calls[DESCRIBE] - before == -(-len(made) // 100)

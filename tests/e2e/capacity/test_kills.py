@@ -49,11 +49,11 @@ class Pair:
         """Kill the leader at the next calls of an action."""
         leader = waiting.eventually(self.leader)
         assert leader is not None
-        seen, given_up = self._site.referee.calls[action] + after, threading.Event()
+        seen, given_up = self._site.asg_rules.calls[action] + after, threading.Event()
 
         def watch() -> None:
             while not given_up.wait(0.001):
-                if self._site.referee.calls[action] >= seen:
+                if self._site.asg_rules.calls[action] >= seen:
                     leader.send(signal.SIGKILL)
                     return
 

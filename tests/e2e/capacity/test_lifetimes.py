@@ -249,7 +249,7 @@ def test_an_instance_that_never_becomes_a_node_is_ended_and_its_offering_left_al
     group = site.add_group(pool)
     runtime = start()
     site.wait_known(group)
-    with frozen(site, Component.FLEET):
+    with frozen(site, Component.NODE_REGISTRAR):
         site.add_pod("waits", nodeSelector={GROUP_LABEL: group})
         waiting.eventually(lambda: site.desired() == {group: 1})
         began = time.monotonic()

@@ -10,8 +10,8 @@ import pytest
 from autoscaler.api import keys
 from tests.e2e.capacity import conftest
 from tests.e2e.capacity.site import Site, needs
+from tools.local.asg.asg_rules import AsgRules
 from tools.local.plane import Plane
-from tools.local.referee import Referee
 
 GPU_TAINT = {"key": "dedicated", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 
@@ -25,9 +25,9 @@ class Grid:
 
 
 @pytest.fixture(scope="module")
-def grid(capacity_plane: Plane, referee: Referee, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+def grid(capacity_plane: Plane, asg_rules: AsgRules, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
     with contextlib.ExitStack() as stack:
-        site = stack.enter_context(conftest.opened(capacity_plane, referee))
+        site = stack.enter_context(conftest.opened(capacity_plane, asg_rules))
         work, gpu = site.add_pool("work"), site.add_pool("gpu")
         worker = {keys.NODE_TYPE: "worker"}
         groups = {

@@ -24,7 +24,7 @@ def test_a_shortage_in_the_best_pool_goes_on_to_the_next_by_priority(site: Site,
     site.add_pod("one")
     site.wait_bound("one")
     assert site.group_of("one") == groups["first"]
-    site.referee.orders.withhold(zone=site.zone("a"), instance_type="m5.large")
+    site.asg_rules.orders.withhold(zone=site.zone("a"), instance_type="m5.large")
     site.add_pod("two")
     site.wait_bound("two")
     assert site.group_of("two") == groups["second"]

@@ -106,11 +106,11 @@ def test_a_node_whose_instance_ends_takes_no_pod_for_as_long_as_it_is_there(site
 @contextlib.contextmanager
 def frozen_fleet(site: Site) -> Iterator[None]:
     """Keep nodes from coming and going with their instances."""
-    site.plane.send(Component.FLEET, signal.SIGSTOP)
+    site.plane.send(Component.NODE_REGISTRAR, signal.SIGSTOP)
     try:
         yield
     finally:
-        site.plane.send(Component.FLEET, signal.SIGCONT)
+        site.plane.send(Component.NODE_REGISTRAR, signal.SIGCONT)
 
 
 @pytest.mark.accept("G11")

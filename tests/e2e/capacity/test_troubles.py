@@ -8,7 +8,7 @@ import pytest
 from tests.e2e import waiting
 from tests.e2e.capacity import conftest
 from tests.e2e.capacity.site import Site
-from tools.local.referee_orders import Trouble
+from tools.local.asg.asg_orders import Trouble
 
 SET = "SetDesiredCapacity"
 
@@ -16,9 +16,9 @@ SET = "SetDesiredCapacity"
 @contextlib.contextmanager
 def counted(site: Site) -> Iterator[dict[str, int]]:
     """Count calls of the block."""
-    before, made = dict(site.referee.calls), dict[str, int]()
+    before, made = dict(site.asg_rules.calls), dict[str, int]()
     yield made
-    made |= {action: count - before.get(action, 0) for action, count in site.referee.calls.items()}
+    made |= {action: count - before.get(action, 0) for action, count in site.asg_rules.calls.items()}
 
 
 def test_a_shortage_sends_pods_to_the_next_offering_and_leaves_nothing_behind(
@@ -26,8 +26,8 @@ def test_a_shortage_sends_pods_to_the_next_offering_and_leaves_nothing_behind(
 ) -> None:
     pool = site.add_pool("short")
     a, b, c = (site.add_group(pool, zone=zone) for zone in "abc")
-    site.referee.orders.withhold(zone=site.zone("a"), instance_type="m5.large")
-    site.referee.orders.stop_offering(zone=site.zone("b"), instance_type="m5.large")
+    site.asg_rules.orders.withhold(zone=site.zone("a"), instance_type="m5.large")
+    site.asg_rules.orders.stop_offering(zone=site.zone("b"), instance_type="m5.large")
     start()
     site.wait_known(a, b, c)
     for number in range(3):
@@ -49,7 +49,7 @@ def test_with_a_shortage_everywhere_pods_learn_it_and_nothing_stays_asked_for(
     pool = site.add_pool("dry")
     made = [site.add_group(pool, zone=zone) for zone in "ab"]
     for zone in "ab":
-        site.referee.orders.withhold(zone=site.zone(zone), instance_type="m5.large")
+        site.asg_rules.orders.withhold(zone=site.zone(zone), instance_type="m5.large")
     start()
     site.wait_known(*made)
     site.add_pod("waits")
@@ -65,7 +65,7 @@ def test_a_launch_that_goes_wrong_on_the_way_ends_in_one_instance(site: Site, st
     start()
     site.wait_known(group)
     for number, trouble in enumerate((Trouble.THROTTLE, Trouble.LOSE_ANSWER), 1):
-        site.referee.orders.add(trouble, SET, times=1)
+        site.asg_rules.orders.add(trouble, SET, times=1)
         with counted(site) as calls:
             site.add_pod(f"pod-{number}")
             site.wait_bound(f"pod-{number}")
@@ -85,11 +85,11 @@ def test_an_aws_that_answers_nothing_whole_is_asked_seldom_and_all_goes_on_when_
     runtime = start()
     waiting.eventually(lambda: site.marked() == {idle})
     for trouble in (Trouble.UNAVAILABLE, Trouble.THROTTLE, Trouble.TRUNCATE, Trouble.LOSE_REQUEST):
-        site.referee.orders.add(trouble, times=2)
+        site.asg_rules.orders.add(trouble, times=2)
     with counted(site) as calls:
         site.add_pod("pod", cpu="1")
         site.wait_bound("pod")
-        waiting.eventually(lambda: site.referee.orders.next("nothing") is None)  # all orders are done
+        waiting.eventually(lambda: site.asg_rules.orders.next("nothing") is None)  # all orders are done
     assert sum(calls.values()) <= 40, calls
     assert runtime.is_ready()
     waiting.eventually(lambda: not site.marked(), within_seconds=30)

@@ -22,7 +22,7 @@ ACCOUNT = "system:serviceaccount:sluice-system:sluice"
 @pytest.fixture
 def plane(start_plane: Callable[[Options], Plane]) -> Plane:
     """A cluster with one node, and without AWS."""
-    started = start_plane(Options(components=USUAL - {Component.MOTO, Component.FLEET}))
+    started = start_plane(Options(components=USUAL - {Component.MOTO, Component.NODE_REGISTRAR}))
     node = {
         "metadata": {"name": "node", "annotations": {"kwok.x-k8s.io/node": "fake"}},
         "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},

@@ -19,7 +19,7 @@ from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
 SECRET = json.dumps({"auths": {"registry.invalid": {"auth": "cHVsbC1zZWNyZXQ="}}})
-WITHOUT_AWS = Options(components=USUAL - {Component.MOTO, Component.FLEET})
+WITHOUT_AWS = Options(components=USUAL - {Component.MOTO, Component.NODE_REGISTRAR})
 CORE = "aws:eks/cluster:Cluster"
 
 
@@ -37,7 +37,7 @@ def planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plane, Pl
 
 
 def _add_services_node(plane: Plane) -> None:
-    """A node for the services of a cluster whose instances no fleet turns into nodes."""
+    """A node for the services of a cluster whose instances no registrar turns into nodes."""
     node = {
         "metadata": {
             "name": "services",

@@ -20,9 +20,9 @@ from tests.e2e.engine import stacks
 from tests.e2e.workers import queue_servers
 from tools.engine.engine import Engine
 from tools.engine.layout import Surroundings
+from tools.local.asg.asg_rules import AsgRules
 from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
-from tools.local.referee import Referee
 from tools.stack import replicas
 
 STACK, KEY = "one", "native"
@@ -133,18 +133,18 @@ def _machine_type(name: str, available: int = 2) -> Object:
 class Story:
     """One stack on one plane, and what people and AWS do to it."""
 
-    def __init__(self, plane: Plane, referee: Referee, queues: queue_servers.Queues) -> None:
+    def __init__(self, plane: Plane, asg_rules: AsgRules, queues: queue_servers.Queues) -> None:
         self.api = plane.api
         self.aws = stacks.Aws(plane=plane)
-        self.seen = referee.seen
+        self.seen = asg_rules.seen
         """What was asked of AWS."""
         self._plane = plane
-        self._referee = referee
+        self._asg_rules = asg_rules
         self._queues = queues
 
     def start(self) -> None:
         """Start the runtime as its Deployment says; one that runs ends well before."""
-        replicas.start(self._plane, replicas.deployment(self._plane), aws_endpoint=self._referee.url)
+        replicas.start(self._plane, replicas.deployment(self._plane), aws_endpoint=self._asg_rules.url)
         path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{names.CLUSTER_LEASE}"
         self.until(lambda: self.api.get(path)["spec"].get("holderIdentity"))
 
@@ -175,7 +175,7 @@ class Story:
         for name, data in (("keys", {"accessKeyId": "AKIAKEYED", "secretAccessKey": "x"}), ("queue", {"ApiKey": "k"})):
             self.make(f"/api/v1/namespaces/{TEAM}/secrets", name, stringData=data)
         self.aws.client("sqs").create_queue(QueueName="jobs")
-        here = f"{self._referee.url}/{stacks.ACCOUNT}/jobs"  # the same queue, in the AWS of this machine
+        here = f"{self._asg_rules.url}/{stacks.ACCOUNT}/jobs"  # the same queue, in the AWS of this machine
         self.api.merge(f"{WORKER_POOLS}/jobs", {"spec": {"queue": {"source": {"endpoint": here}}}})
         stranger = builders.resource("WorkerPool", name="stranger", workerPoolClassName="elsewhere")
         stranger["metadata"]["namespace"] = TEAM
@@ -190,7 +190,7 @@ class Story:
 
     def grow(self) -> None:
         """Two jobs become two workers, and these an instance: not of the type that fits best, which AWS has none of."""
-        self._referee.orders.withhold(zone=f"{stacks.REGION}a", instance_type="m5.large")
+        self._asg_rules.orders.withhold(zone=f"{stacks.REGION}a", instance_type="m5.large")
         source = {"queue__source__endpoint": self._queues.fill("http", 2), "queue__source__secretName": "queue"}
         pool = builders.resource("WorkerPool", name="http", poolCapacity=2, queue__interval="00:00:01", **source)
         pool["metadata"]["namespace"] = TEAM
@@ -369,8 +369,8 @@ def story(plane: Plane, tmp_path: Path) -> Iterator[Story]:
     engine = Engine.open(tmp_path / "engine", Surroundings.of_plane(plane))
     engine.write_stack(STACK, stacks.document({KEY: cluster()}))
     engine.up(STACK)
-    with Referee.start(plane.aws_endpoint) as referee, queue_servers.Queues() as queues:
-        yield Story(plane, referee, queues)
+    with AsgRules.start(plane.aws_endpoint) as asg_rules, queue_servers.Queues() as queues:
+        yield Story(plane, asg_rules, queues)
         plane.stop_guests()
 
 

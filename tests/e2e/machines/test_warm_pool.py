@@ -15,11 +15,11 @@ from tests.e2e import replicas, waiting
 from tests.e2e.capacity.site import WHOLE_NODE, Site
 from tests.e2e.machines import ground
 from tests.e2e.machines.ground import Ground, Object
-from tools.local import fleet_nodes
 from tools.local.api import Api
+from tools.local.asg.asg_judge import Pace
+from tools.local.asg.asg_rules import AsgRules
 from tools.local.plane import Plane
-from tools.local.referee import Referee
-from tools.local.referee_judge import Pace
+from tools.local.registrar import registrar_nodes
 
 IDLE_SECONDS = 2
 
@@ -27,8 +27,8 @@ IDLE_SECONDS = 2
 @pytest.fixture
 def nodes(machine_plane: Plane, runtime_api: Api) -> Iterator[Site]:
     """Pools and Auto Scaling groups, cleared away in the end."""
-    with Referee.start(machine_plane.aws_endpoint, Pace(pending_seconds=0.2)) as referee:
-        made = Site(plane=machine_plane, referee=referee, remover=runtime_api)
+    with AsgRules.start(machine_plane.aws_endpoint, Pace(pending_seconds=0.2)) as asg_rules:
+        made = Site(plane=machine_plane, asg_rules=asg_rules, remover=runtime_api)
         try:
             made.open()
             yield made
@@ -44,7 +44,7 @@ def running(nodes: Site, kubeconfig: Path) -> Iterator[replicas.Replica]:
         kubeconfig,
         "machines,capacity",
         *("--cluster", nodes.cluster, "--pod-name", "one"),
-        AWS_ENDPOINT_URL=nodes.referee.url,
+        AWS_ENDPOINT_URL=nodes.asg_rules.url,
     ) as replica:
         yield replicas.ready(replica)
         assert not replica.entries("cycle_failed"), replica.entries("cycle_failed")
@@ -70,7 +70,7 @@ def wait_for_room_on_all(site: Ground, nodes: Site, count: int) -> set[str]:
 def end_instance(nodes: Site, node: str) -> None:
     """Take the instance of a node away, and have its group not replace it."""
     nodes.autoscaling.terminate_instance_in_auto_scaling_group(
-        InstanceId=fleet_nodes.instance_of(node), ShouldDecrementDesiredCapacity=True
+        InstanceId=registrar_nodes.instance_of(node), ShouldDecrementDesiredCapacity=True
     )
 
 

@@ -14,7 +14,7 @@ from tests.e2e.workers import conftest, ground, queue_servers, test_partition
 from tools.local.components import USUAL, Component, Options
 from tools.local.plane import Plane
 
-COMPONENTS = USUAL - {Component.MOTO, Component.FLEET}
+COMPONENTS = USUAL - {Component.MOTO, Component.NODE_REGISTRAR}
 DEFINITION = f"workerpools.{version.GROUP}"
 NAMESPACES = ("one", "two")
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from autoscaler.cloud import catalogue
-from tools.local import components, fleet_nodes
+from tools.local import components
+from tools.local.registrar import registrar_nodes
 
 PORTS = components.Ports(
     etcd=20001, etcd_peer=20002, api_server=20003, controller_manager=20004, scheduler=20005, kwok=20006, moto=20007
@@ -27,8 +28,8 @@ def blueprint(options: components.Options | None = None, root: Path = Path("/pla
     )
 
 
-def group(tags: Mapping[str, str] | None = None, zone: str = "eu-west-1b") -> fleet_nodes.Group:
-    return fleet_nodes.Group.from_tags("workers", zone, tags or {})
+def group(tags: Mapping[str, str] | None = None, zone: str = "eu-west-1b") -> registrar_nodes.Group:
+    return registrar_nodes.Group.from_tags("workers", zone, tags or {})
 
 
 def instance(
@@ -36,9 +37,9 @@ def instance(
     *,
     launched_at: float = 0.0,
     kind: catalogue.InstanceType = M5_LARGE,
-    of: fleet_nodes.Group | None = None,
-) -> fleet_nodes.Instance:
-    return fleet_nodes.Instance(
+    of: registrar_nodes.Group | None = None,
+) -> registrar_nodes.Instance:
+    return registrar_nodes.Instance(
         identifier=identifier,
         group=of or group(),
         type=kind,

@@ -40,7 +40,7 @@ def test_a_client_certificate_says_who_its_holder_is(
 
 def test_only_administrators_stand_ins_and_what_brings_its_own_definitions_are_masters() -> None:
     masters = {name for name, subject in certificates.CLIENTS.items() if subject.organization == "system:masters"}
-    assert masters == {"admin", "kwok", "fleet", "kuberay-operator"}
+    assert masters == {"admin", "kwok", "node-registrar", "kuberay-operator"}
 
 
 def test_the_server_certificate_is_valid_for_loopback(pki: certificates.Pki) -> None:

@@ -16,7 +16,7 @@ from tools.local.components import Component, Options
 def test_every_server_listens_on_loopback_alone(component: Component) -> None:
     text = " ".join(components.arguments(component, builders.blueprint()))
     listening = re.findall(r"(?:--bind-address=|--server-address=|--listen-\S+-urls=http://|-H )([\d.]+)", text)
-    servers = set(Component) - {Component.FLEET, Component.KUBERAY}
+    servers = set(Component) - {Component.NODE_REGISTRAR, Component.KUBERAY}
     assert set(listening) == ({"127.0.0.1"} if component in servers else set())
 
 
@@ -63,9 +63,9 @@ def test_rays_operator_is_there_for_those_who_ask() -> None:
     assert Options().components | {Component.KUBERAY} == set(Component)
 
 
-def test_the_fleet_is_told_where_and_how_fast() -> None:
-    options = Options(region="us-east-2", boot_seconds=4.5, fleet_interval_seconds=0.1)
-    arguments = components.arguments(Component.FLEET, builders.blueprint(options))
+def test_the_registrar_is_told_where_and_how_fast() -> None:
+    options = Options(region="us-east-2", boot_seconds=4.5, registrar_interval_seconds=0.1)
+    arguments = components.arguments(Component.NODE_REGISTRAR, builders.blueprint(options))
     want = {"--aws-endpoint=http://127.0.0.1:20007", "--region=us-east-2", "--boot-seconds=4.5", "--interval=0.1"}
     assert want <= set(arguments)
 

@@ -12,7 +12,7 @@ def _own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.mark.parametrize("verb", ["up", "down", "status", "token", "fleet", "kuberay"])
+@pytest.mark.parametrize("verb", ["up", "down", "status", "token", "node-registrar", "kuberay"])
 def test_every_command_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main([verb, "--help"])

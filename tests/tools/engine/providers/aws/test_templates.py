@@ -32,7 +32,7 @@ def test_moto_gets_its_own_image_and_the_state_the_programs() -> None:
     cloud = aws()
     state = templates.create(cloud, builders.create(templates.TYPE, INPUTS))
     sent = cloud.writes[0][1]["LaunchTemplateData"]
-    assert templates.IMAGE == groups.IMAGE  # the one that the fleet's groups use
+    assert templates.IMAGE == groups.IMAGE  # the one that the registrar's groups use
     assert sent == {"ImageId": templates.IMAGE, "InstanceType": "p3.8xlarge", "UserData": "eA=="}
     assert (state.id, state.outputs["imageId"], state.outputs["latestVersion"]) == ("lt-1", "resolve:ssm:/x", 2)
 

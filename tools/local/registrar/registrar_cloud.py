@@ -1,4 +1,4 @@
-"""What the fleet reads from moto: tagged Auto Scaling groups, their instances and instance types. It writes nothing."""
+"""What the registrar reads from moto: tagged Auto Scaling groups, their instances and types. It writes nothing."""
 
 import dataclasses
 import itertools
@@ -11,7 +11,8 @@ import botocore.config
 import botocore.exceptions
 
 from autoscaler.cloud import catalogue, ec2_documents
-from tools.local import components, fleet_nodes
+from tools.local import components
+from tools.local.registrar import registrar_nodes
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import AutoScalingClient
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 BATCH = 100
 ALIVE_STATES = frozenset({"pending", "running", "stopping", "stopped"})
-log = logging.getLogger("fleet")
+log = logging.getLogger("node-registrar")
 
 
 class CloudError(Exception):
@@ -46,7 +47,7 @@ def ec2_client(endpoint: str, region: str) -> "EC2Client":
 
 
 class Cloud:
-    """The AWS that moto plays, seen from the fleet."""
+    """The AWS that moto plays, seen from the registrar."""
 
     def __init__(self, endpoint: str, region: str) -> None:
         self._autoscaling = autoscaling_client(endpoint, region)
@@ -55,7 +56,7 @@ class Cloud:
         self._types: dict[str, catalogue.InstanceType] = {}
         self._refused: set[str] = set()
 
-    def instances(self, now: float) -> tuple[fleet_nodes.Instance, ...]:
+    def instances(self, now: float) -> tuple[registrar_nodes.Instance, ...]:
         """Return the live instances of all tagged groups."""
         try:
             members = {instance: group for group, ids in self._groups() for instance in ids}
@@ -64,7 +65,7 @@ class Cloud:
             raise CloudError(f"cannot read Auto Scaling groups and instances: {error}") from error
         self._details = {instance: known for instance, known in self._details.items() if instance in members}
         return tuple(
-            fleet_nodes.Instance(
+            registrar_nodes.Instance(
                 identifier=instance,
                 group=group,
                 type=self._details[instance].type,
@@ -83,9 +84,9 @@ class Cloud:
             raise CloudError(f"cannot ask EC2 about {', '.join(instances)}: {error}") from error
         return frozenset(found["InstanceId"] for found in described if found["State"]["Name"] in ALIVE_STATES)
 
-    def _groups(self) -> Iterator[tuple[fleet_nodes.Group, list[str]]]:
+    def _groups(self) -> Iterator[tuple[registrar_nodes.Group, list[str]]]:
         pages = self._autoscaling.get_paginator("describe_auto_scaling_groups").paginate(
-            Filters=[{"Name": "tag-key", "Values": [fleet_nodes.ENABLED_TAG]}], PaginationConfig={"PageSize": BATCH}
+            Filters=[{"Name": "tag-key", "Values": [registrar_nodes.ENABLED_TAG]}], PaginationConfig={"PageSize": BATCH}
         )
         for found in itertools.chain.from_iterable(page["AutoScalingGroups"] for page in pages):
             group = self._group(found)
@@ -93,12 +94,12 @@ class Cloud:
                 live = (member for member in found["Instances"] if "Terminat" not in member["LifecycleState"])
                 yield group, [member["InstanceId"] for member in live]
 
-    def _group(self, found: "AutoScalingGroupTypeDef") -> fleet_nodes.Group | None:
+    def _group(self, found: "AutoScalingGroupTypeDef") -> registrar_nodes.Group | None:
         name = found["AutoScalingGroupName"]
         tags = {tag["Key"]: tag.get("Value", "") for tag in found.get("Tags", [])}
         try:
-            zone = fleet_nodes.single_zone(found["AvailabilityZones"])
-            return fleet_nodes.Group.from_tags(name, zone, tags)
+            zone = registrar_nodes.single_zone(found["AvailabilityZones"])
+            return registrar_nodes.Group.from_tags(name, zone, tags)
         except ValueError as error:
             self._refuse(name, str(error))
             return None
@@ -112,7 +113,7 @@ class Cloud:
                 continue
             self._details[found["InstanceId"]] = Details(
                 type=kind,
-                launched_at=fleet_nodes.launch_moment(found["LaunchTime"].timestamp(), first_seen=now),
+                launched_at=registrar_nodes.launch_moment(found["LaunchTime"].timestamp(), first_seen=now),
                 private_address=found.get("PrivateIpAddress", "127.0.0.1"),
             )
 

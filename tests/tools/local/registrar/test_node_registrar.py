@@ -1,4 +1,4 @@
-"""The fleet keeps nodes equal to instances, and its failures do not stop it."""
+"""The registrar keeps nodes equal to instances, and its failures do not stop it."""
 
 import logging
 from collections.abc import Sequence
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.tools.local import builders
-from tools.local import api, fleet, fleet_cloud, fleet_nodes
+from tools.local import api
+from tools.local.registrar import node_registrar, registrar_cloud, registrar_nodes
 
 REGION = "eu-west-1"
 
@@ -14,12 +15,12 @@ REGION = "eu-west-1"
 class FakeCloud:
     """Instances by hand; `errors` are raised by the next reads, one each."""
 
-    def __init__(self, *instances: fleet_nodes.Instance) -> None:
+    def __init__(self, *instances: registrar_nodes.Instance) -> None:
         self.members = list(instances)
         self.detached: set[str] = set()
         self.errors: list[Exception] = []
 
-    def instances(self, now: float) -> tuple[fleet_nodes.Instance, ...]:
+    def instances(self, now: float) -> tuple[registrar_nodes.Instance, ...]:
         del now
         if self.errors:
             raise self.errors.pop(0)
@@ -56,11 +57,11 @@ class EndOfTestError(Exception):
 
 
 def name(identifier: str) -> str:
-    return fleet_nodes.node_name(identifier, REGION)
+    return registrar_nodes.node_name(identifier, REGION)
 
 
-def make(cloud: FakeCloud, cluster: FakeCluster, *, boot_seconds: float = 0.0) -> fleet.Fleet:
-    return fleet.Fleet(cloud=cloud, cluster=cluster, region=REGION, boot_seconds=boot_seconds)
+def make(cloud: FakeCloud, cluster: FakeCluster, *, boot_seconds: float = 0.0) -> node_registrar.NodeRegistrar:
+    return node_registrar.NodeRegistrar(cloud=cloud, cluster=cluster, region=REGION, boot_seconds=boot_seconds)
 
 
 def sleeps_of(steps: int, cloud: FakeCloud) -> list[float]:
@@ -73,7 +74,7 @@ def sleeps_of(steps: int, cloud: FakeCloud) -> list[float]:
             raise EndOfTestError
 
     with pytest.raises(EndOfTestError):
-        fleet.run(make(cloud, FakeCluster()), interval_seconds=0.5, sleep=sleep)
+        node_registrar.run(make(cloud, FakeCluster()), interval_seconds=0.5, sleep=sleep)
     return slept
 
 
@@ -119,14 +120,14 @@ def test_while_nothing_changes_the_api_server_is_asked_only_now_and_then() -> No
     steady.step(12.5)
     assert cluster.present == {name("i-1"), name("i-2")}
     cluster.present.clear()  # deleted behind our back
-    steady.step(12.5 + fleet.RECHECK_SECONDS)
+    steady.step(12.5 + node_registrar.RECHECK_SECONDS)
     assert cluster.present == {name("i-1"), name("i-2")}
 
 
 def test_errors_are_said_once_per_kind_and_retried_with_growing_pauses(caplog: pytest.LogCaptureFixture) -> None:
     cloud = FakeCloud()
-    cloud.errors = [fleet_cloud.CloudError("down")] * 5 + [api.ApiError("gone")]
-    with caplog.at_level(logging.INFO, logger="fleet"):
+    cloud.errors = [registrar_cloud.CloudError("down")] * 5 + [api.ApiError("gone")]
+    with caplog.at_level(logging.INFO, logger="node-registrar"):
         slept = sleeps_of(7, cloud)
     assert slept[:6] == [0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
     assert slept[6] == 0.5
@@ -149,5 +150,5 @@ def test_errors_are_said_once_per_kind_and_retried_with_growing_pauses(caplog: p
 def test_a_wait_is_the_interval_longer_after_slow_steps_and_shorter_for_a_boot(
     took: float, wake_at: float | None, want: float
 ) -> None:
-    got = fleet.wait_seconds(0.5, took=took, wake_at=wake_at, now=100.0)
+    got = node_registrar.wait_seconds(0.5, took=took, wake_at=wake_at, now=100.0)
     assert got == pytest.approx(want)

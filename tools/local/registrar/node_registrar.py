@@ -1,4 +1,4 @@
-"""The fleet's loop: read instances, read nodes, carry out the difference, wait. It holds no state that matters.
+"""The registrar's loop: read instances, read nodes, carry out the difference, wait. It holds no state that matters.
 
 It outlives restarts of the API server and of moto: an error is said once per kind, then retried with growing pauses.
 """
@@ -9,25 +9,26 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tools.local import api, fleet_cloud, fleet_nodes
+from tools.local import api
+from tools.local.registrar import registrar_cloud, registrar_nodes
 
 RECHECK_SECONDS = 5.0  # how soon a node deleted behind our back is made again
 LONGEST_PAUSE_SECONDS = 5.0
 BUSY_SHARE = 5  # reading many groups from moto is slow: spend at most a fifth of the time on it
 LONGEST_INTERVAL_SECONDS = 2.0
-log = logging.getLogger("fleet")
+log = logging.getLogger("node-registrar")
 
 
 class Cloud(Protocol):
-    """What the fleet asks of the cloud."""
+    """What the registrar asks of the cloud."""
 
-    def instances(self, now: float) -> tuple[fleet_nodes.Instance, ...]: ...
+    def instances(self, now: float) -> tuple[registrar_nodes.Instance, ...]: ...
 
     def alive(self, instances: Sequence[str]) -> frozenset[str]: ...
 
 
 class Cluster(Protocol):
-    """What the fleet asks of the API server."""
+    """What the registrar asks of the API server."""
 
     def nodes(self) -> frozenset[str]: ...
 
@@ -37,13 +38,13 @@ class Cluster(Protocol):
 
 
 class ApiCluster:
-    """The nodes the fleet made, on a real API server."""
+    """The nodes the registrar made, on a real API server."""
 
     def __init__(self, client: api.Api) -> None:
         self._client = client
 
     def nodes(self) -> frozenset[str]:
-        found = self._client.get("/api/v1/nodes", {"labelSelector": fleet_nodes.FLEET_LABEL})
+        found = self._client.get("/api/v1/nodes", {"labelSelector": registrar_nodes.REGISTRAR_LABEL})
         return frozenset(node["metadata"]["name"] for node in found["items"])
 
     def create(self, node: str, manifest: dict[str, object]) -> None:
@@ -58,7 +59,7 @@ class ApiCluster:
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
-class Fleet:
+class NodeRegistrar:
     """Keeps the nodes of one cluster equal to the instances of one cloud."""
 
     cloud: Cloud
@@ -76,7 +77,7 @@ class Fleet:
         if identifiers == self._settled and now < self._recheck_at:
             return None
         self._settled = None
-        plan = fleet_nodes.plan(
+        plan = registrar_nodes.plan(
             instances, self.cluster.nodes(), region=self.region, now=now, boot_seconds=self.boot_seconds
         )
         refused = [instance for instance in plan.create if not self._create(instance)]
@@ -85,11 +86,11 @@ class Fleet:
             self._settled, self._recheck_at = identifiers, now + RECHECK_SECONDS
         return plan.wake_at
 
-    def _create(self, instance: fleet_nodes.Instance) -> bool:
+    def _create(self, instance: registrar_nodes.Instance) -> bool:
         """Make a node; one that the API server refuses must not keep the others waiting."""
-        name = fleet_nodes.node_name(instance.identifier, self.region)
+        name = registrar_nodes.node_name(instance.identifier, self.region)
         try:
-            self.cluster.create(name, fleet_nodes.manifest(instance, region=self.region))
+            self.cluster.create(name, registrar_nodes.manifest(instance, region=self.region))
         except api.RefusedError as error:
             if name not in self._refused:
                 log.warning("node_refused name=%s group=%s error=%s", name, instance.group.name, error)
@@ -99,21 +100,21 @@ class Fleet:
 
     def _delete(self, nodes: Sequence[str]) -> None:
         """Delete the nodes of instances that are no more; one that was only detached from its group lives on."""
-        alive = self.cloud.alive([fleet_nodes.instance_of(node) for node in nodes]) if nodes else frozenset()
+        alive = self.cloud.alive([registrar_nodes.instance_of(node) for node in nodes]) if nodes else frozenset()
         for node in nodes:
-            if fleet_nodes.instance_of(node) not in alive:
+            if registrar_nodes.instance_of(node) not in alive:
                 self.cluster.delete(node)
 
 
-def run(fleet: Fleet, *, interval_seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+def run(registrar: NodeRegistrar, *, interval_seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
     """Step for ever (until the process is told to end)."""
     pause = interval_seconds
     said: set[str] = set()
     while True:
         started = time.monotonic()
         try:
-            wake_at = fleet.step(time.time())
-        except (api.ApiError, fleet_cloud.CloudError) as error:
+            wake_at = registrar.step(time.time())
+        except (api.ApiError, registrar_cloud.CloudError) as error:
             if type(error).__name__ not in said:
                 said.add(type(error).__name__)
                 log.warning("step_failed kind=%s error=%s", type(error).__name__, error)

@@ -13,9 +13,9 @@ from xml.etree import ElementTree as ET
 import aiohttp
 from aiohttp import web
 
-from tools.local import referee_orders, referee_rules, referee_wire
-from tools.local.referee_rules import Group, Launched, Watched
-from tools.local.referee_wire import Answer, Call
+from tools.local.asg import asg_orders, asg_wire, group_rules
+from tools.local.asg.asg_wire import Answer, Call
+from tools.local.asg.group_rules import Group, Launched, Watched
 
 TICK_SECONDS = 0.1
 _HOP_BY_HOP = frozenset({"connection", "content-length", "transfer-encoding", "keep-alive", "date", "server"})
@@ -35,7 +35,7 @@ class Pace:
 
 
 class Moto:
-    """The server behind the referee."""
+    """The server behind the ASG rules."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self._url = url
@@ -49,25 +49,25 @@ class Moto:
     async def ask(self, service: str, region: str, action: str, parameters: Mapping[str, str | int]) -> Answer:
         """Ask for something on our own account."""
         headers = {
-            "Authorization": referee_wire.authorization(region, service),
+            "Authorization": asg_wire.authorization(region, service),
             "Content-Type": "application/x-www-form-urlencoded; charset=utf-8",
             "Accept-Encoding": "identity",
         }
-        body = referee_wire.form(action, parameters)
+        body = asg_wire.form(action, parameters)
         if service == "ec2":
             body = body.replace(b"Version=2011-01-01", b"Version=2016-11-15")
         return await self._send("POST", "/", headers, body)
 
     async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         async with self._session.request(method, self._url + path, headers=headers, data=body) as response:
-            content_type = response.headers.get("Content-Type", referee_wire.XML_TYPE)
+            content_type = response.headers.get("Content-Type", asg_wire.XML_TYPE)
             return Answer(status=response.status, body=await response.read(), content_type=content_type)
 
 
 class Judge:
     """Knows what moto does not, and decides what moto is told. One call at a time."""
 
-    def __init__(self, moto: Moto, orders: referee_orders.Orders, pace: Pace) -> None:
+    def __init__(self, moto: Moto, orders: asg_orders.Orders, pace: Pace) -> None:
         self._moto = moto
         self._orders = orders
         self._pace = pace
@@ -106,11 +106,11 @@ class Judge:
         answer = await self._moto.forward(request, body)
         if answer.status != 200:
             return answer
-        root = referee_wire.parse(answer.body)
-        for found in referee_wire.groups_of(root):
+        root = asg_wire.parse(answer.body)
+        for found in asg_wire.groups_of(root):
             watched = self._watch(call.region, Group.of(found))
-            referee_rules.judged(found, watched, now=_now(), pending_seconds=self._pace.pending_seconds)
-        return dataclasses.replace(answer, body=referee_wire.written(root))
+            group_rules.judged(found, watched, now=_now(), pending_seconds=self._pace.pending_seconds)
+        return dataclasses.replace(answer, body=asg_wire.written(root))
 
     async def _activities(self, call: Call, request: web.Request, body: bytes) -> Answer:  # noqa: ARG002
         name = call.get("AutoScalingGroupName")
@@ -121,44 +121,44 @@ class Judge:
             for one in watched.activities
         ]
         newest = sorted(found, key=lambda one: one[1].started_at, reverse=True)[: call.number("MaxRecords") or 100]
-        return referee_wire.answer(call.action, referee_rules.described(newest, now=_now()))
+        return asg_wire.answer(call.action, group_rules.described(newest, now=_now()))
 
     async def _set_desired(self, call: Call, request: web.Request, body: bytes) -> Answer:  # noqa: ARG002
         name, desired = call.get("AutoScalingGroupName") or "", call.number("DesiredCapacity") or 0
         group = await self._group(call.region, name)
-        said = referee_rules.no_group(name) if group is None else referee_rules.check_desired(group, desired)
+        said = group_rules.no_group(name) if group is None else group_rules.check_desired(group, desired)
         if said is not None or group is None:
-            return referee_wire.refusal(call.service, said or referee_rules.no_group(name))
+            return asg_wire.refusal(call.service, said or group_rules.no_group(name))
         self._watch(call.region, group).desired = desired
         await self._settle(call.region, group)
-        return referee_wire.answer(call.action)
+        return asg_wire.answer(call.action)
 
     async def _terminate(self, call: Call, request: web.Request, body: bytes) -> Answer:  # noqa: ARG002
         instance, decrement = call.get("InstanceId") or "", call.flag("ShouldDecrementDesiredCapacity")
         group = await self._group_with(call.region, instance)
         if group is None:
-            return referee_wire.refusal(call.service, referee_rules.no_instance(instance))
+            return asg_wire.refusal(call.service, group_rules.no_instance(instance))
         watched = self._watch(call.region, group)
-        said = referee_rules.check_end(group, watched.desired, decrement=decrement)
+        said = group_rules.check_end(group, watched.desired, decrement=decrement)
         if said is not None:
-            return referee_wire.refusal(call.service, said)
+            return asg_wire.refusal(call.service, said)
         watched.desired -= 1 if decrement else 0
         await self._end(call.region, watched, instance)
         await self._settle_named(call.region, group.name)
         result = ET.Element(f"{call.action}Result")
-        written = referee_rules.described([(group.name, watched.activities[-1])], now=_now())
+        written = group_rules.described([(group.name, watched.activities[-1])], now=_now())
         activity = written.find("Activities/member")
         if activity is not None:
             activity.tag = "Activity"
             result.append(activity)
-        return referee_wire.answer(call.action, result)
+        return asg_wire.answer(call.action, result)
 
     async def _create(self, call: Call, request: web.Request, body: bytes) -> Answer:  # noqa: ARG002
         minimum, maximum = call.number("MinSize") or 0, call.number("MaxSize") or 0
         desired = call.number("DesiredCapacity")
-        said = referee_rules.check_bounds(minimum, maximum, desired)
+        said = group_rules.check_bounds(minimum, maximum, desired)
         if said is not None:
-            return referee_wire.refusal(call.service, said)
+            return asg_wire.refusal(call.service, said)
         # Empty at first: launches are ours to judge.
         answer = await self._moto.ask(call.service, call.region, call.action, {**_asked(call), "DesiredCapacity": 0})
         name = call.get("AutoScalingGroupName") or ""
@@ -171,13 +171,13 @@ class Judge:
         name = call.get("AutoScalingGroupName") or ""
         group = await self._group(call.region, name)
         if group is None:
-            return referee_wire.refusal(call.service, referee_rules.no_group(name))
+            return asg_wire.refusal(call.service, group_rules.no_group(name))
         minimum, maximum, asked = (call.number(one) for one in ("MinSize", "MaxSize", "DesiredCapacity"))
         minimum = group.minimum if minimum is None else minimum
         maximum = group.maximum if maximum is None else maximum
-        said = referee_rules.check_bounds(minimum, maximum, asked)
+        said = group_rules.check_bounds(minimum, maximum, asked)
         if said is not None:
-            return referee_wire.refusal(call.service, said)
+            return asg_wire.refusal(call.service, said)
         watched = self._watch(call.region, group)
         # As many as it has: growing and shrinking are ours to judge.
         answer = await self._moto.ask(
@@ -192,7 +192,7 @@ class Judge:
         name = call.get("AutoScalingGroupName") or ""
         group = await self._group(call.region, name)
         if group is not None and group.members and not call.flag("ForceDelete"):
-            return referee_wire.refusal(call.service, referee_rules.in_use())
+            return asg_wire.refusal(call.service, group_rules.in_use())
         if group is not None:
             watched = self._watch(call.region, group)
             for one in group.members:
@@ -222,7 +222,7 @@ class Judge:
     async def _launch(self, region: str, group: Group, watched: Watched, count: int) -> None:
         obstacle = self._orders.obstacle(group.zone, await self._type(region, group))
         if obstacle is not None:
-            watched.activities.append(referee_rules.failed_launch(obstacle, now=_now()))
+            watched.activities.append(group_rules.failed_launch(obstacle, now=_now()))
             watched.retry_at = _now() + self._pace.retry_seconds
             return
         wanted = len(group.members) + count
@@ -238,15 +238,15 @@ class Judge:
     def _launched(self, watched: Watched, instance: str, version: str) -> None:
         now = _now()
         watched.launched[instance] = Launched(now, version)
-        watched.activities.append(referee_rules.launch(instance, now=now, seconds=self._pace.pending_seconds))
+        watched.activities.append(group_rules.launch(instance, now=now, seconds=self._pace.pending_seconds))
 
     async def _shrink(self, region: str, group: Group, watched: Watched) -> None:
         surplus = len(group.members) - watched.desired
-        chosen = referee_rules.victims(group, watched, now=_now(), pending_seconds=self._pace.pending_seconds)
+        chosen = group_rules.victims(group, watched, now=_now(), pending_seconds=self._pace.pending_seconds)
         for instance in chosen:
             await self._end(region, watched, instance)
         if len(chosen) < surplus:
-            watched.activities.append(referee_rules.held_back(now=_now()))
+            watched.activities.append(group_rules.held_back(now=_now()))
 
     async def _end(self, region: str, watched: Watched, instance: str) -> None:
         await self._moto.ask(
@@ -259,7 +259,7 @@ class Judge:
         watched.launched.pop(instance, None)
         watched.leaving = {one: until for one, until in watched.leaving.items() if now < until}
         watched.leaving[instance] = now + self._pace.terminating_seconds
-        watched.activities.append(referee_rules.end(instance, now=now, seconds=self._pace.terminating_seconds))
+        watched.activities.append(group_rules.end(instance, now=now, seconds=self._pace.terminating_seconds))
 
     # What moto has
 
@@ -279,20 +279,20 @@ class Judge:
         answer = await self._moto.ask(
             "autoscaling", region, "DescribeAutoScalingInstances", {"InstanceIds.member.1": instance}
         )
-        root = referee_wire.parse(answer.body)
-        name = referee_wire.text(root, ".//AutoScalingInstances/member/AutoScalingGroupName")
+        root = asg_wire.parse(answer.body)
+        name = asg_wire.text(root, ".//AutoScalingInstances/member/AutoScalingGroupName")
         return await self._group(region, name) if name else None
 
     async def _groups(self, region: str, parameters: Mapping[str, str | int]) -> list[Group]:
         answer = await self._moto.ask("autoscaling", region, "DescribeAutoScalingGroups", parameters)
-        return [Group.of(found) for found in referee_wire.groups_of(referee_wire.parse(answer.body))]
+        return [Group.of(found) for found in asg_wire.groups_of(asg_wire.parse(answer.body))]
 
     async def _type(self, region: str, group: Group) -> str:
         key = (group.template_id, group.template_version)
         if key not in self._types:
             parameters = {"LaunchTemplateId": group.template_id, "LaunchTemplateVersion.1": group.template_version}
             answer = await self._moto.ask("ec2", region, "DescribeLaunchTemplateVersions", parameters)
-            kind = referee_wire.text(referee_wire.parse(answer.body), ".//instanceType")
+            kind = asg_wire.text(asg_wire.parse(answer.body), ".//instanceType")
             if not group.template_version.isdecimal():
                 return kind
             self._types[key] = kind

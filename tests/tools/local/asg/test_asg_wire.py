@@ -1,4 +1,4 @@
-"""The referee reads AWS's requests and writes AWS's answers, as botocore itself understands them."""
+"""AWS's requests are read and its answers written, as botocore itself understands them."""
 
 import json
 
@@ -6,16 +6,16 @@ import botocore.parsers
 import botocore.session
 import pytest
 
-from tools.local import referee_wire
-from tools.local.referee_orders import REFUSALS, Orders, Trouble
-from tools.local.referee_wire import Call, Refusal
+from tools.local.asg import asg_wire
+from tools.local.asg.asg_orders import REFUSALS, Orders, Trouble
+from tools.local.asg.asg_wire import Call, Refusal
 
-SIGNED = {"Authorization": referee_wire.authorization("eu-west-1", "autoscaling")}
+SIGNED = {"Authorization": asg_wire.authorization("eu-west-1", "autoscaling")}
 
 
 def test_a_form_tells_its_action_and_parameters() -> None:
-    body = referee_wire.form("SetDesiredCapacity", {"AutoScalingGroupName": "a b", "DesiredCapacity": 3})
-    call = referee_wire.call_of(SIGNED, body)
+    body = asg_wire.form("SetDesiredCapacity", {"AutoScalingGroupName": "a b", "DesiredCapacity": 3})
+    call = asg_wire.call_of(SIGNED, body)
     assert (call.service, call.region, call.action) == ("autoscaling", "eu-west-1", "SetDesiredCapacity")
     assert (call.get("AutoScalingGroupName"), call.number("DesiredCapacity")) == ("a b", 3)
     assert call.number("MinSize") is None
@@ -30,16 +30,16 @@ def test_flags_are_read(text: str, want: bool) -> None:  # noqa: FBT001
 
 def test_a_target_tells_the_action_of_a_json_call() -> None:
     headers = {
-        "Authorization": referee_wire.authorization("eu-west-1", "sqs"),
+        "Authorization": asg_wire.authorization("eu-west-1", "sqs"),
         "X-Amz-Target": "AmazonSQS.ReceiveMessage",
     }
-    call = referee_wire.call_of(headers, b"{}")
+    call = asg_wire.call_of(headers, b"{}")
     assert (call.service, call.action) == ("sqs", "ReceiveMessage")
 
 
 @pytest.mark.parametrize(("service", "protocol"), [("autoscaling", "query"), ("ec2", "ec2")])
 def test_a_refusal_is_what_botocore_reads_as_one(service: str, protocol: str) -> None:
-    answer = referee_wire.refusal(service, Refusal(code="Throttling", message="Rate exceeded"))
+    answer = asg_wire.refusal(service, Refusal(code="Throttling", message="Rate exceeded"))
     parser = botocore.parsers.create_parser(protocol)
     shape = (
         botocore.session.Session()
@@ -53,14 +53,14 @@ def test_a_refusal_is_what_botocore_reads_as_one(service: str, protocol: str) ->
 
 
 def test_a_refusal_of_sqs_is_json() -> None:
-    answer = referee_wire.refusal("sqs", Refusal(code="RequestThrottled", message="slow down"))
+    answer = asg_wire.refusal("sqs", Refusal(code="RequestThrottled", message="slow down"))
     assert json.loads(answer.body)["__type"].endswith("#RequestThrottled")
 
 
 def test_an_answer_that_was_read_can_be_written_again() -> None:
-    body = referee_wire.answer("SetDesiredCapacity").body
-    again = referee_wire.written(referee_wire.parse(body))
-    assert referee_wire.NAMESPACE.encode() in again
+    body = asg_wire.answer("SetDesiredCapacity").body
+    again = asg_wire.written(asg_wire.parse(body))
+    assert asg_wire.NAMESPACE.encode() in again
     assert b"ResponseMetadata" in again
 
 

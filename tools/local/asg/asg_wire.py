@@ -1,4 +1,4 @@
-"""How the referee reads AWS's requests and writes AWS's answers. Pure.
+"""How AWS's requests are read and its answers written. Pure.
 
 Auto Scaling speaks the query protocol (forms in, XML out), EC2 a dialect of it, SQS JSON.
 """

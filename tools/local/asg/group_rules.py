@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from tools.local import referee_wire
-from tools.local.referee_wire import Refusal
+from tools.local.asg import asg_wire
+from tools.local.asg.asg_wire import Refusal
 
 ALL_PROTECTED = "Could not scale to desired capacity because all remaining instances are protected from scale-in."
 
@@ -41,7 +41,7 @@ class Group:
 
     @classmethod
     def of(cls, found: ET.Element) -> "Group":
-        text = referee_wire.text
+        text = asg_wire.text
         return cls(
             name=text(found, "AutoScalingGroupName"),
             minimum=int(text(found, "MinSize")),
@@ -89,7 +89,7 @@ class Launched:
 
 @dataclasses.dataclass(slots=True)
 class Watched:
-    """What the referee knows of a group, and moto does not."""
+    """What is known of a group here, and not by moto keep."""
 
     desired: int
     launched: dict[str, Launched] = dataclasses.field(default_factory=dict)
@@ -226,17 +226,17 @@ def held_back(*, now: float) -> Activity:
 
 def judged(found: ET.Element, watched: Watched, *, now: float, pending_seconds: float) -> None:
     """Correct moto's description of a group: desired, states, zones, versions, and those that are just leaving."""
-    referee_wire.put(found, "DesiredCapacity", str(watched.desired))
-    zone = referee_wire.text(found, "AvailabilityZones/member")
+    asg_wire.put(found, "DesiredCapacity", str(watched.desired))
+    zone = asg_wire.text(found, "AvailabilityZones/member")
     for one in found.findall("Instances/member"):
-        identifier = referee_wire.text(one, "InstanceId")
+        identifier = asg_wire.text(one, "InstanceId")
         if watched.is_pending(identifier, now, pending_seconds):
-            referee_wire.put(one, "LifecycleState", "Pending")
-        referee_wire.put(one, "AvailabilityZone", zone)
+            asg_wire.put(one, "LifecycleState", "Pending")
+        asg_wire.put(one, "AvailabilityZone", zone)
         launched = watched.launched.get(identifier)
         template = one.find("LaunchTemplate")
         if launched is not None and template is not None:
-            referee_wire.put(template, "Version", launched.template_version)
+            asg_wire.put(template, "Version", launched.template_version)
     instances = found.find("Instances")
     if instances is None:
         instances = ET.SubElement(found, "Instances")
@@ -254,7 +254,7 @@ def _leaving(identifier: str, zone: str) -> ET.Element:
         ("HealthStatus", "Unhealthy"),
         ("ProtectedFromScaleIn", "false"),
     ):
-        referee_wire.put(member, name, value)
+        asg_wire.put(member, name, value)
     return member
 
 
@@ -262,7 +262,7 @@ def described(activities: Sequence[tuple[str, Activity]], *, now: float) -> ET.E
     """Write activities with their groups' names, newest first."""
     result = ET.Element("DescribeScalingActivitiesResult")
     newest = sorted(activities, key=lambda one: one[1].started_at, reverse=True)
-    result.append(referee_wire.listed("Activities", (_activity(group, one, now) for group, one in newest)))
+    result.append(asg_wire.listed("Activities", (_activity(group, one, now) for group, one in newest)))
     return result
 
 
@@ -281,7 +281,7 @@ def _activity(group: str, activity: Activity, now: float) -> ET.Element:
         **({"EndTime": _time(activity.ends_at)} if now >= activity.ends_at else {}),
     }
     for name, value in fields.items():
-        referee_wire.put(element, name, value)
+        asg_wire.put(element, name, value)
     return element
 
 

@@ -1,11 +1,11 @@
-"""What a test orders the referee to do to AWS: withhold capacity, throttle, break down, fall silent. Thread-safe."""
+"""What a test orders the ASG rules to do to AWS: withhold capacity, throttle, break down, fall silent. Thread-safe."""
 
 import dataclasses
 import enum
 import threading
 
-from tools.local import referee_rules
-from tools.local.referee_wire import Refusal
+from tools.local.asg import group_rules
+from tools.local.asg.asg_wire import Refusal
 
 
 class Trouble(enum.StrEnum):
@@ -66,12 +66,12 @@ class Orders:
     def withhold(self, *, zone: str, instance_type: str) -> None:
         """Have no capacity for a type in a zone."""
         with self._lock:
-            self._hindered[zone, instance_type] = referee_rules.shortage(instance_type, zone)
+            self._hindered[zone, instance_type] = group_rules.shortage(instance_type, zone)
 
     def stop_offering(self, *, zone: str, instance_type: str) -> None:
         """Do not support a type in a zone."""
         with self._lock:
-            self._hindered[zone, instance_type] = referee_rules.unsupported(instance_type, zone)
+            self._hindered[zone, instance_type] = group_rules.unsupported(instance_type, zone)
 
     def relieve(self) -> None:
         """Have capacity for everything again."""

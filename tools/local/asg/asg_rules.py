@@ -1,10 +1,10 @@
-"""The referee: stands before moto and keeps AWS's documented rules where moto does not. For tests on the wire.
+"""The ASG rules: a proxy before moto that keeps AWS's documented rules where moto does not. For tests.
 
-with Referee.start(moto_url) as referee:
-    client = boto3.client("autoscaling", endpoint_url=referee.url, ...)
-    referee.orders.withhold(zone="eu-west-1b", instance_type="m5.large")
+with AsgRules.start(moto_url) as asg_rules:
+    client = boto3.client("autoscaling", endpoint_url=asg_rules.url, ...)
+    asg_rules.orders.withhold(zone="eu-west-1b", instance_type="m5.large")
 
-It serves and troubles calls as ordered; `referee_judge` has what becomes of the others.
+It serves and troubles calls as ordered; `asg_judge` has what becomes of the others.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from typing import Self
 import aiohttp
 from aiohttp import web
 
-from tools.local import referee_judge, referee_orders, referee_wire
-from tools.local.referee_judge import Pace
-from tools.local.referee_orders import Trouble
-from tools.local.referee_wire import Answer
+from tools.local.asg import asg_judge, asg_orders, asg_wire
+from tools.local.asg.asg_judge import Pace
+from tools.local.asg.asg_orders import Trouble
+from tools.local.asg.asg_wire import Answer
 
 BODY_MAX = 16 * 1024**2
 
 
-class Referee:
+class AsgRules:
     """A server on loopback, in a thread of its own. Its orders may be given from any thread."""
 
     def __init__(self, moto_url: str, pace: Pace | None = None) -> None:
-        self.orders = referee_orders.Orders()
+        self.orders = asg_orders.Orders()
         self.pace = pace or Pace()
         self.calls: collections.Counter[str] = collections.Counter()
         """How often each action was asked for."""
@@ -41,22 +41,22 @@ class Referee:
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
-        self._judge: referee_judge.Judge | None = None
+        self._judge: asg_judge.Judge | None = None
 
     @classmethod
     @contextlib.contextmanager
     def start(cls, moto_url: str, pace: Pace | None = None) -> "Iterator[Self]":
         """Serve until the block ends."""
-        referee = cls(moto_url, pace)
-        thread = threading.Thread(target=referee._run, name="referee", daemon=True)
+        asg_rules = cls(moto_url, pace)
+        thread = threading.Thread(target=asg_rules._run, name="asg_rules", daemon=True)
         thread.start()
-        referee._started.wait(timeout=10)
-        if referee._failure is not None:
-            raise referee._failure
+        asg_rules._started.wait(timeout=10)
+        if asg_rules._failure is not None:
+            raise asg_rules._failure
         try:
-            yield referee
+            yield asg_rules
         finally:
-            referee._end()
+            asg_rules._end()
             thread.join(timeout=10)
 
     def _run(self) -> None:
@@ -74,7 +74,7 @@ class Referee:
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         async with aiohttp.ClientSession(auto_decompress=False) as session:
-            judge = self._judge = referee_judge.Judge(referee_judge.Moto(self._moto, session), self.orders, self.pace)
+            judge = self._judge = asg_judge.Judge(asg_judge.Moto(self._moto, session), self.orders, self.pace)
             application = web.Application(client_max_size=BODY_MAX)
             application.router.add_route("*", "/{path:.*}", self._handle)
             runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -92,12 +92,12 @@ class Referee:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         assert self._judge is not None  # noqa: S101 - set before the site is
         body = await request.read()
-        call = referee_wire.call_of(request.headers, body)
+        call = asg_wire.call_of(request.headers, body)
         self.calls[call.action] += 1
         self.seen.add(f"{call.service}:{call.action}")
         trouble = self.orders.next(call.action)
-        if trouble in referee_orders.REFUSALS:
-            return _response(referee_wire.refusal(call.service, referee_orders.REFUSALS[trouble]))
+        if trouble in asg_orders.REFUSALS:
+            return _response(asg_wire.refusal(call.service, asg_orders.REFUSALS[trouble]))
         if trouble is Trouble.HANG:
             await asyncio.sleep(self.pace.hang_seconds)
         if trouble in {Trouble.HANG, Trouble.LOSE_REQUEST}:

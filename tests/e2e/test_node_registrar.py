@@ -1,4 +1,4 @@
-"""The fleet on the real API server: instances of moto's groups are nodes, and work runs on them."""
+"""The registrar on the real API server: instances of moto's groups are nodes, and work runs on them."""
 
 import secrets
 import subprocess
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.e2e import groups, waiting
-from tools.local import fleet_cloud, fleet_nodes
 from tools.local.components import Component, Options
 from tools.local.plane import REPOSITORY, Plane
+from tools.local.registrar import registrar_cloud, registrar_nodes
 
 # Enough for nodes to appear and go, though not to become Ready; quick to start.
-FLEET_ONLY = frozenset({Component.ETCD, Component.API_SERVER, Component.MOTO, Component.FLEET})
+REGISTRAR_ONLY = frozenset({Component.ETCD, Component.API_SERVER, Component.MOTO, Component.NODE_REGISTRAR})
 
 
 def test_a_pod_is_scheduled_onto_a_fleet_node_and_runs(plane: Plane, namespace: str, group: groups.NodeGroup) -> None:
@@ -29,10 +29,10 @@ def test_a_pod_is_scheduled_onto_a_fleet_node_and_runs(plane: Plane, namespace: 
 def test_raising_desired_makes_a_node_with_what_the_tags_and_the_type_say(plane: Plane) -> None:
     name = f"group-{secrets.token_hex(4)}"
     tags = {
-        f"{fleet_nodes.LABEL_TAG}node.type": "bai-worker",
-        f"{fleet_nodes.TAINT_TAG}nvidia.com/gpu": "present:NoSchedule",
-        f"{fleet_nodes.RESOURCE_TAG}example.com/fpga": "2",
-        f"{fleet_nodes.RESOURCE_TAG}ephemeral-storage": "100Gi",
+        f"{registrar_nodes.LABEL_TAG}node.type": "bai-worker",
+        f"{registrar_nodes.TAINT_TAG}nvidia.com/gpu": "present:NoSchedule",
+        f"{registrar_nodes.RESOURCE_TAG}example.com/fpga": "2",
+        f"{registrar_nodes.RESOURCE_TAG}ephemeral-storage": "100Gi",
     }
     group = groups.create(plane, name, instance_type="p3.8xlarge", zone="b", template_tags=tags)
     group.set_desired(1)
@@ -73,8 +73,8 @@ def test_lowering_desired_makes_the_node_go(group: groups.NodeGroup) -> None:
 def test_a_terminated_instance_takes_its_node_along(plane: Plane, group: groups.NodeGroup) -> None:
     group.set_desired(1)
     node = group.wait_for_nodes(1)[0]["metadata"]["name"]
-    fleet_cloud.autoscaling_client(plane.aws_endpoint, plane.region).terminate_instance_in_auto_scaling_group(
-        InstanceId=fleet_nodes.instance_of(node), ShouldDecrementDesiredCapacity=True
+    registrar_cloud.autoscaling_client(plane.aws_endpoint, plane.region).terminate_instance_in_auto_scaling_group(
+        InstanceId=registrar_nodes.instance_of(node), ShouldDecrementDesiredCapacity=True
     )
     group.wait_for_nodes(0)
 
@@ -110,11 +110,11 @@ def test_a_pod_that_says_how_long_it_runs_succeeds_after_that(
     waiting.eventually(lambda: _in_phase(plane, f"{pods}/brief", "Succeeded"))
 
 
-def test_the_fleet_outlives_restarts_of_the_api_server_and_of_moto(start_plane: Callable[[Options], Plane]) -> None:
-    plane = start_plane(Options(components=FLEET_ONLY))
+def test_the_registrar_outlives_restarts_of_the_api_server_and_of_moto(start_plane: Callable[[Options], Plane]) -> None:
+    plane = start_plane(Options(components=REGISTRAR_ONLY))
     group = groups.create(plane, "outlives", desired=1)
     waiting.eventually(lambda: len(group.nodes()) == 1)
-    fleet_process = plane.processes()[Component.FLEET]
+    registrar_process = plane.processes()[Component.NODE_REGISTRAR]
 
     plane.restart(Component.API_SERVER)
     group.set_desired(2)
@@ -122,13 +122,13 @@ def test_the_fleet_outlives_restarts_of_the_api_server_and_of_moto(start_plane: 
     plane.restart(Component.MOTO)  # it forgets everything, so no instance is left
     waiting.eventually(lambda: len(group.nodes()) == 0)
 
-    assert plane.processes()[Component.FLEET] == fleet_process
+    assert plane.processes()[Component.NODE_REGISTRAR] == registrar_process
 
 
 def test_a_node_appears_when_its_instance_has_booted_and_planes_share_nothing(
     plane: Plane, start_plane: Callable[[Options], Plane]
 ) -> None:
-    slow = start_plane(Options(components=FLEET_ONLY, boot_seconds=3.0))
+    slow = start_plane(Options(components=REGISTRAR_ONLY, boot_seconds=3.0))
     name = f"group-{secrets.token_hex(4)}"
     asked_at = time.time()
     group = groups.create(slow, name, desired=1)

@@ -9,8 +9,8 @@ from autoscaler.cloud.catalogue import InstanceType
 ENABLED_TAG = "k8s.io/cluster-autoscaler/enabled"
 _TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 LABEL_TAG, TAINT_TAG, RESOURCE_TAG = f"{_TEMPLATE}label/", f"{_TEMPLATE}taint/", f"{_TEMPLATE}resources/"
-# Marks the nodes the fleet made; it never touches others.
-FLEET_LABEL = "local.sluice.dev/fleet"
+# Marks the nodes the registrar made; it never touches others.
+REGISTRAR_LABEL = "local.sluice.dev/node-registrar"
 ROOT_VOLUME_BYTES = 20 * 1024**3
 
 
@@ -65,7 +65,7 @@ class Plan:
 def plan(
     instances: Iterable[Instance], nodes: Collection[str], *, region: str, now: float, boot_seconds: float
 ) -> Plan:
-    """Compare instances with the names of the fleet's nodes: booted ones get a node, nodes without instance go."""
+    """Compare instances with the names of the registrar's nodes: booted ones get a node, nodes without instance go."""
     wanted = {node_name(instance.identifier, region): instance for instance in instances}
     absent = {name: instance for name, instance in sorted(wanted.items()) if name not in nodes}
     due = {name: instance.launched_at + boot_seconds for name, instance in absent.items()}
@@ -153,7 +153,7 @@ def _labels(instance: Instance, *, name: str, region: str) -> dict[str, str]:
         "failure-domain.beta.kubernetes.io/region": region,
         "failure-domain.beta.kubernetes.io/zone": zone,
     }
-    return dict(instance.group.labels) | well_known | {FLEET_LABEL: "true"}
+    return dict(instance.group.labels) | well_known | {REGISTRAR_LABEL: "true"}
 
 
 def _node_info(kind: InstanceType) -> dict[str, str]:
@@ -175,5 +175,5 @@ def _with_prefix(tags: Mapping[str, str], prefix: str) -> dict[str, str]:
 def single_zone(zones: Sequence[str]) -> str:
     """Return the zone of a group, which has exactly one; moto itself puts every instance into the region's first."""
     if len(zones) != 1:
-        raise ValueError(f"a group of the fleet has one zone, not {len(zones)}: {', '.join(zones)}")
+        raise ValueError(f"a group of the registrar has one zone, not {len(zones)}: {', '.join(zones)}")
     return zones[0]

@@ -1,0 +1,1 @@
+"""AWS's documented rules of Auto Scaling groups, kept before moto."""
