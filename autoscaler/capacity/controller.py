@@ -13,37 +13,29 @@ from typing import Final, TypeVar
 import structlog
 
 from autoscaler import backoff, clock, control
-from autoscaler.capacity import (
-    accounting,
-    availability,
-    bookkeeping,
-    claims,
+from autoscaler.capacity import continuity, decide, messages, model, planned, watched
+from autoscaler.capacity.accounts import (
+    account_reader,
     cloud_calls,
-    clouds,
-    continuity,
-    decide,
-    demand,
-    departures,
-    draining,
-    experience,
-    farewells,
-    foreign,
     interruptions,
-    learning,
-    model,
-    opening,
-    planned,
-    publisher,
-    publishing,
-    shortages,
-    supply,
-    telling,
-    unhelpful,
-    volumes,
-    watched,
+    launch_failures,
+    unavailable_offerings,
 )
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.plan import Launch, Plan
+from autoscaler.capacity.records import accounting, instance_writer
+from autoscaler.capacity.reporting import other_autoscaler, pool_status, status_writer
+from autoscaler.capacity.scaledown import drainer, pool_finalizer, terminator
+from autoscaler.capacity.scaleup import (
+    claims,
+    demand,
+    learned_allocatable,
+    missed_placements,
+    supply,
+    ungating,
+    unhelpful,
+    volumes,
+)
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud.prices import Prices
 from autoscaler.control import plans
@@ -66,7 +58,7 @@ class Controller:
         self,
         context: control.ControllerContext,
         *,
-        open_cloud: clouds.Open,
+        open_cloud: account_reader.Open,
         ceilings: Ceilings | None = None,
         policy: model.Policy | None = None,
         prices: Prices | None = None,
@@ -77,30 +69,30 @@ class Controller:
         self._policy = policy or model.Policy()
         self._prices = prices or Prices()
         self._watched = watched.Watched(context)
-        self._clouds = clouds.Clouds(context, open_cloud)
+        self._clouds = account_reader.AccountReader(context, open_cloud)
         pods, nodes, pools = self._watched.pods, self._watched.nodes, self._watched.pools
         afresh = self._watched.afresh()
-        self._books = bookkeeping.Bookkeeper(context, self._clouds, pods=pods, nodes=nodes, beside=afresh)
+        self._books = instance_writer.InstanceWriter(context, self._clouds, pods=pods, nodes=nodes, beside=afresh)
         self._notices = interruptions.Notices(context, nodes)
         if open_news is not None:
             interruptions.News(context, self._clouds, self._notices, open_news)
-        self._calls = cloud_calls.Calls(context, self._clouds, backoff.Retries(context.clock, draining.BACKOFF))
-        self._departures = departures.Departures(context, calls=self._calls, nodes=nodes, pools=pools)
+        self._calls = cloud_calls.Calls(context, self._clouds, backoff.Retries(context.clock, drainer.BACKOFF))
+        self._departures = terminator.Terminator(context, calls=self._calls, nodes=nodes, pools=pools)
         self._claims = claims.Claims(context, nodes=nodes, pods=pods)
         self._last = Plan()  # the plan before, so that only what is new is logged
-        self._publisher = publisher.Publisher(
+        self._publisher = status_writer.StatusWriter(
             context, pools=pools, scopes=self._watched.scopes, known=self._clouds, waiting=self._count_waiting
         )
-        self._opener = opening.Opener(context, pods)
-        self._foreign = foreign.Foreign(context)
+        self._opener = ungating.Ungater(context, pods)
+        self._foreign = other_autoscaler.OtherAutoscaler(context)
         self._continuity = continuity.Continuity(context)
-        self._farewells = farewells.Farewells(context, pools=pools, nodes=nodes, pods=pods)
+        self._farewells = pool_finalizer.PoolFinalizer(context, pools=pools, nodes=nodes, pods=pods)
         self._wake_at: float | None = None
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
-        self._experience: dict[experience.Waiting, experience.Experience] = {}
-        self._learned: learning.Known = {}
+        self._experience: dict[missed_placements.Waiting, missed_placements.MissedPlacement] = {}
+        self._learned: learned_allocatable.Known = {}
         self._unhelpful: unhelpful.Known = {}
-        self._shortages = shortages.Shortages(self._clouds)
+        self._shortages = launch_failures.LaunchFailures(self._clouds)
         self._told: dict[str, str] = {}
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
@@ -118,7 +110,7 @@ class Controller:
             SCOPES.kind: self._watched.scopes.get,
             MACHINES.kind: self._watched.machines.get,
         }
-        news = any(kind not in own and kind != bookkeeping.INSTANCES.kind for kind, _ in dirty)
+        news = any(kind not in own and kind != instance_writer.INSTANCES.kind for kind, _ in dirty)
         for kind, get in own.items():
             for key in [key for each, key in dirty if each == kind]:
                 found = get(key)
@@ -157,8 +149,8 @@ class Controller:
         now = self._context.clock.now()
         yield plan.wake_at
         yield self._shortages.next_at()
-        yield availability.next_end(snapshot.unavailable, now)
-        yield experience.next_lesson(self._experience, now)
+        yield unavailable_offerings.next_end(snapshot.unavailable, now)
+        yield missed_placements.next_lesson(self._experience, now)
         yield unhelpful.next_end(self._unhelpful) if self._unhelpful == snapshot.unhelpful else now
         yield accounting.month_end(now)  # what a month may take begins anew
         if any(group.members for group in snapshot.groups):
@@ -187,7 +179,7 @@ class Controller:
         freed = self._claims.freed()
         groups = self._clouds.groups({name: spec.provider_account for name, spec in pools.items()})
         written = [each.resource for each in self._watched.pools]
-        self._learned = learning.recall(self._learned, written, groups)
+        self._learned = learned_allocatable.recall(self._learned, written, groups)
         self._unhelpful = unhelpful.recall(self._unhelpful, written, groups, now)
         snapshot = Snapshot(
             now=now,
@@ -207,8 +199,8 @@ class Controller:
             ceilings=self._ceilings,
             launched=self._calls.launched(),
             experience=self._experience,
-            learned=learning.amounts(self._learned),
-            durations=publishing.durations_of(each.resource for each in self._watched.scopes),
+            learned=learned_allocatable.amounts(self._learned),
+            durations=pool_status.durations_of(each.resource for each in self._watched.scopes),
             prices=self._prices,
             foreign=self._foreign.who,
             leaving=self._farewells.who(),
@@ -260,8 +252,8 @@ class Controller:
                 for group in snapshot.groups
                 for node in supply.nodes_of(snapshot, group).values()
             }
-            taking = experience.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else {}
-            self._experience = experience.learn(
+            taking = missed_placements.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else {}
+            self._experience = missed_placements.learn(
                 self._experience,
                 plan.landed,
                 groups,
@@ -271,7 +263,7 @@ class Controller:
                 working=snapshot.indexed.working,
             )
             self._unhelpful = unhelpful.learn(self._unhelpful, self._experience, taking, snapshot)
-        self._learned = learning.learn(self._learned, snapshot)
+        self._learned = learned_allocatable.learn(self._learned, snapshot)
 
     def _launch(self, plan: Plan) -> None:
         """Have groups raised."""
@@ -291,12 +283,12 @@ class Controller:
             launch = outcome.command
             if outcome.is_done and isinstance(launch, Launch) and launch.pods:
                 log.info("scale_up", groups=[launch.group], pods=_named(launch.pods))
-                self._tell_pods(launch.pods, telling.TRIGGERED, telling.triggered([launch]))
+                self._tell_pods(launch.pods, messages.TRIGGERED, messages.triggered([launch]))
         for despair in plan.despairs:
-            message = telling.not_triggered(despair.rejections)
-            untold = self._tell_pods(despair.pods, telling.NOT_TRIGGERED, message)
+            message = messages.not_triggered(despair.rejections)
+            untold = self._tell_pods(despair.pods, messages.NOT_TRIGGERED, message)
             if untold:
-                log.info("no_scale_up", limits=telling.limits(despair.rejections), pods=_named(untold))
+                log.info("no_scale_up", limits=messages.limits(despair.rejections), pods=_named(untold))
 
     def _tell_pods(self, pods: tuple[objects.Pod, ...], reason: str, message: str) -> list[objects.Pod]:
         """Tell pods what they were not told yet; what the API server does not take is told in a later cycle."""

@@ -11,40 +11,34 @@ from collections.abc import Iterator
 
 from autoscaler import clock
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity import (
-    availability,
-    colocation,
-    demand,
-    drains,
-    lives,
-    machine_demand,
-    offers,
-    parties,
-    rationing,
-    removal,
-    renewing,
-    replacing,
-    supply,
-)
-from autoscaler.capacity.experience import Landed, Waiting
+from autoscaler.capacity.accounts import unavailable_offerings
 from autoscaler.capacity.model import Demand, Placement, Policy, Situation
-from autoscaler.capacity.plan import NOTHING, Despair, Disruption, Launch, Memory, Plan
+from autoscaler.capacity.plan import NOTHING, Disruption, Launch, Memory, Plan, Unserved
+from autoscaler.capacity.records import instance_records
+from autoscaler.capacity.scaledown import drain_plan, drift, emptiness, node_repair
+from autoscaler.capacity.scaleup import demand, machine_demand, supply
+from autoscaler.capacity.scaleup.colocation import colocation, gangs
+from autoscaler.capacity.scaleup.limits import offers
+from autoscaler.capacity.scaleup.missed_placements import Landed, Waiting
+from autoscaler.capacity.scaleup.scopes import scope_targets
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
 
-def decide(snapshot: Snapshot, policy: Policy, memory: Memory = NOTHING, seen: lives.Sight | None = None) -> Plan:
+def decide(
+    snapshot: Snapshot, policy: Policy, memory: Memory = NOTHING, seen: instance_records.Sight | None = None
+) -> Plan:
     """Plan all that is to be done now. Who shares the cluster with another autoscaler only tells."""
-    records = lives.decide(seen) if seen is not None else lives.Plan()
+    records = instance_records.decide(seen) if seen is not None else instance_records.Plan()
     plan = dataclasses.replace(_scale_up(snapshot, policy), records=records)
     if snapshot.foreign is not None:
         return dataclasses.replace(plan, memory=memory)
-    renewal = renewing.choose(snapshot, plan, memory)
+    renewal = drift.choose(snapshot, plan, memory)
     gone = _disrupt(snapshot, memory, plan.needed | renewal.spares, renewal.drains)
     return dataclasses.replace(
         plan,
         launches=(*plan.launches, *renewal.surges),
-        resizes=availability.resizes(snapshot),
+        resizes=unavailable_offerings.resizes(snapshot),
         disruptions=gone.disruptions,
         spared=gone.spared,
         away=gone.away,
@@ -56,16 +50,16 @@ def decide(snapshot: Snapshot, policy: Policy, memory: Memory = NOTHING, seen: l
 
 def _disrupt(snapshot: Snapshot, memory: Memory, needed: frozenset[str], renewed: tuple[Disruption, ...]) -> Plan:
     """Plan what goes: what is of no use, then, on what is left, what is drained and what is idle."""
-    nodeless = replacing.nodeless_since(snapshot, memory.nodeless)
-    useless = replacing.choose(snapshot, nodeless)
+    nodeless = node_repair.nodeless_since(snapshot, memory.nodeless)
+    useless = node_repair.choose(snapshot, nodeless)
     left = _without(snapshot, useless.replacements)
-    drained = (*drains.choose(left), *renewed)
-    idle = removal.idle_since(left, memory.idle)
-    removed = removal.choose(left, idle, needed)
+    drained = (*drain_plan.choose(left), *renewed)
+    idle = emptiness.idle_since(left, memory.idle)
+    removed = emptiness.choose(left, idle, needed)
     waiting = [each.wait_until for each in removed.removals if snapshot.now < each.wait_until < float("inf")]
     return Plan(
         disruptions=(*useless.replacements, *drained, *removed.removals),
-        spared=drains.spared(left, {each.node_name for each in (*drained, *removed.removals)}),
+        spared=drain_plan.spared(left, {each.node_name for each in (*drained, *removed.removals)}),
         away=useless.away,
         memory=Memory(idle=idle, nodeless=nodeless),
         wake_at=clock.earliest((useless.wake_at, removed.wake_at, *waiting)),
@@ -88,7 +82,7 @@ def _without(snapshot: Snapshot, gone: tuple[Disruption, ...]) -> Snapshot:
 def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
     """Plan launches for all pods that wait."""
     found = demand.waiting(snapshot.indexed)
-    together = parties.gather(snapshot)
+    together = gangs.gather(snapshot)
     gated = demand.alike(machine_demand.waiting(snapshot), demand.labels_read(snapshot.indexed))
     if not found and not together and not gated:
         return Plan()
@@ -115,17 +109,17 @@ def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
     )
 
 
-def _despairs(settled: colocation.Settled) -> Iterator[Despair]:
+def _despairs(settled: colocation.Settled) -> Iterator[Unserved]:
     rationed = settled.rationed
     for each in rationed.placed.unplaced:
-        yield Despair(pods=rationed.pods[each.demand][-each.count :], rejections=each.rejections)
+        yield Unserved(pods=rationed.pods[each.demand][-each.count :], rejections=each.rejections)
     for held in rationed.held:
-        yield Despair(pods=held.pods, rejections=held.rejections)
+        yield Unserved(pods=held.pods, rejections=held.rejections)
     for refused in settled.refused:
-        yield Despair(pods=refused.pods, rejections=refused.rejections)
+        yield Unserved(pods=refused.pods, rejections=refused.rejections)
 
 
-def _landed(rationed: rationing.Rationed, likes: dict[Demand, Waiting]) -> Landed:
+def _landed(rationed: scope_targets.Rationed, likes: dict[Demand, Waiting]) -> Landed:
     """Return where there is room for whom. Pods behind a gate teach nothing: nobody looks at them yet."""
     rooms: dict[Waiting, set[str]] = {like: set() for like in likes.values()}
     for landing in rationed.placed.landings:
@@ -136,7 +130,7 @@ def _landed(rationed: rationing.Rationed, likes: dict[Demand, Waiting]) -> Lande
     return {like: frozenset(found) for like, found in rooms.items()}
 
 
-def _launches(snapshot: Snapshot, rationed: rationing.Rationed) -> tuple[Launch, ...]:
+def _launches(snapshot: Snapshot, rationed: scope_targets.Rationed) -> tuple[Launch, ...]:
     groups = {group.key: group for group in snapshot.groups}
     pods = _waiting(rationed.placed, rationed.pods)
     return tuple(
@@ -152,7 +146,7 @@ def _launches(snapshot: Snapshot, rationed: rationing.Rationed) -> tuple[Launch,
     )
 
 
-def _waiting(placed: Placement, pods: rationing.Pods) -> dict[NodeGroupKey, list[objects.Pod]]:
+def _waiting(placed: Placement, pods: scope_targets.Pods) -> dict[NodeGroupKey, list[objects.Pod]]:
     """Share out who waits for which group; pods of one demand are alike: the first have room, the last get none."""
     shares = [(each.key, share.demand, share.count * each.nodes) for each in placed.launches for share in each.shares]
     others = Counter({each.demand: each.count for each in placed.unplaced})

@@ -11,7 +11,7 @@ from typing import Final
 
 from autoscaler.api.settings import scaling
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity.latency import Patience
+from autoscaler.capacity.scaleup.scopes.latency import Patience
 from autoscaler.kube import objects, shapes
 
 PODS: Final = "pods"

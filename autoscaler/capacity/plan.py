@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity import colocation, lives, marks
-from autoscaler.capacity.experience import Landed
-from autoscaler.capacity.marks import Reason
+from autoscaler.capacity import disruption_taint
+from autoscaler.capacity.disruption_taint import Reason
 from autoscaler.capacity.model import Rejection
+from autoscaler.capacity.records import instance_records
+from autoscaler.capacity.scaleup.colocation import colocation
+from autoscaler.capacity.scaleup.missed_placements import Landed
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.control import plans
@@ -45,7 +47,7 @@ class Resize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Despair:
+class Unserved:
     """Pods for which no node can be started, and why."""
 
     pods: tuple[objects.Pod, ...]
@@ -102,14 +104,14 @@ class Memory:
 
 
 NOTHING: Final = Memory()
-NO_RECORDS: Final = lives.Plan()
+NO_RECORDS: Final = instance_records.Plan()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to do, and what to tell."""
 
-    records: lives.Plan = NO_RECORDS
+    records: instance_records.Plan = NO_RECORDS
     """What the Instance objects should say."""
     launches: tuple[Launch, ...] = ()
     """Those that stand in for outdated instances among them."""
@@ -118,7 +120,7 @@ class Plan:
     """What goes, in the order in which it does: what is of no use, what is drained, what is idle."""
     spared: tuple[objects.Node, ...] = ()
     """Nodes that carry our mark without reason."""
-    despairs: tuple[Despair, ...] = ()
+    despairs: tuple[Unserved, ...] = ()
     needed: frozenset[str] = frozenset()
     """Nodes that waiting pods are expected to use: nobody may remove them."""
     landed: Landed = field(default_factory=dict)
@@ -152,7 +154,7 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
         yield plans.Command(verb="untaint", what=f"node {node.meta.key.name}", why="it is not to go any more")
 
 
-def _recorded(records: lives.Plan) -> Iterator[plans.Command]:
+def _recorded(records: instance_records.Plan) -> Iterator[plans.Command]:
     for made in records.creates:
         why = f"an instance of pool {made.pool} has no record"
         yield plans.Command(verb="create", what=f"instance {made.name}", why=why)
@@ -169,7 +171,7 @@ def _resized(each: Launch | Resize, why: str) -> plans.Command:
 def _disrupted(snapshot: Snapshot, each: Disruption) -> Iterator[plans.Command]:
     """Say what happens next: a node takes no more pods, its pods leave, its instance ends."""
     node = snapshot.nodes.get(each.node) if each.node is not None else None
-    if node is not None and not each.is_useless and marks.must_mark(node, each.reason):
+    if node is not None and not each.is_useless and disruption_taint.must_mark(node, each.reason):
         yield plans.Command(verb="taint", what=f"node {node.meta.key.name}", why=each.reason)
     for pod in each.evict:
         if pod.meta.annotations.get(objects.SAFE_TO_EVICT) != "false":

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from autoscaler.capacity import decide, lives, plan
+from autoscaler.capacity import decide, plan
 from autoscaler.capacity.model import Policy
+from autoscaler.capacity.records import instance_records
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.control.plans import Command
 
 
 def commands(
-    snapshot: Snapshot, policy: Policy, memory: plan.Memory, records: lives.Sight, unheld: Sequence[str]
+    snapshot: Snapshot, policy: Policy, memory: plan.Memory, records: instance_records.Sight, unheld: Sequence[str]
 ) -> tuple[Command, ...]:
     """Say what a cycle would do; `unheld` are pools that do not carry our finalizer yet."""
     held = "it is held until its instances are gone: finalizer"

@@ -8,10 +8,10 @@ from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity.accounting import Durations, MonthToDate, ScopePool
-from autoscaler.capacity.experience import Experience, Waiting
-from autoscaler.capacity.pod_index import IndexedPods
-from autoscaler.capacity.record_index import IndexedRecords
+from autoscaler.capacity.indexes.pod_index import IndexedPods
+from autoscaler.capacity.records.accounting import Durations, MonthToDate, ScopePool
+from autoscaler.capacity.records.record_index import IndexedRecords
+from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Waiting
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -80,7 +80,7 @@ class Snapshot:
     daemons: tuple[shapes.Shape, ...] = ()
     """The pods that DaemonSets put on every node that takes them."""
     unavailable: Mapping[NodeGroupKey, Unavailable] = field(default_factory=dict)
-    experience: Mapping[Waiting, Experience] = field(default_factory=dict)
+    experience: Mapping[Waiting, MissedPlacement] = field(default_factory=dict)
     """What was learned from plans that did not come true."""
     unhelpful: Mapping[str, Unhelpful] = field(default_factory=dict)
     """Kinds of pods for which no instance is started, by a hash of what they ask for."""

@@ -6,8 +6,9 @@ from typing import Any, Final
 from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.resources.machines import MachineSpec
-from autoscaler.capacity import afresh, daemons, node_index, pod_index, remembered, volumes
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
+from autoscaler.capacity.indexes import afresh, node_index, pod_index, remembered
+from autoscaler.capacity.scaleup import daemons, volumes
 from autoscaler.kube import kinds, objects, store
 
 INDEXED_PORTION: Final = 1000

@@ -9,7 +9,7 @@ import msgspec
 from autoscaler import clock
 from autoscaler.api import keys, policies, resources, version
 from autoscaler.api.manifests import Manifest
-from autoscaler.capacity import accounting
+from autoscaler.capacity.records import accounting
 from autoscaler.cloud import catalogue
 from autoscaler.kube import kinds, port
 from autoscaler.simulate import manifests, simulated_workers

@@ -17,7 +17,8 @@ import msgspec
 
 from autoscaler.api import keys
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity import model, placement
+from autoscaler.capacity import model
+from autoscaler.capacity.scaleup import placement
 from autoscaler.kube import objects, wire
 from autoscaler.kube import shapes as pod_shapes
 from tests.autoscaler.capacity import checker

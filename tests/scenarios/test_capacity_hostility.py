@@ -10,8 +10,9 @@ from autoscaler import clock, control
 from autoscaler.api import keys, resources
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.api.settings.scaling import Scaling
-from autoscaler.capacity import decide, placement
+from autoscaler.capacity import decide
 from autoscaler.capacity.model import Placement, Policy, Situation
+from autoscaler.capacity.scaleup import placement
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, objects, port

@@ -9,7 +9,7 @@ import structlog
 
 from autoscaler.api import keys, resources
 from autoscaler.api.settings.scaling import Scaling
-from autoscaler.capacity import marks
+from autoscaler.capacity import disruption_taint
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
@@ -43,7 +43,9 @@ def drained(world: World) -> dict[str, str]:
     found = {}
     for node in world.nodes():
         taints = node["spec"].get("taints", [])
-        if any((each["key"], each.get("value")) == (keys.REMOVING, marks.Reason.REPLACED) for each in taints):
+        if any(
+            (each["key"], each.get("value")) == (keys.REMOVING, disruption_taint.Reason.REPLACED) for each in taints
+        ):
             labels = node["metadata"]["labels"]
             found[node["metadata"]["name"]] = labels[keys.INSTANCE_POOL] + labels[keys.ZONE]
     return found

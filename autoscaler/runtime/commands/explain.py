@@ -12,7 +12,9 @@ import msgspec
 
 from autoscaler import clock
 from autoscaler.api import keys, resources
-from autoscaler.capacity import explaining, telling, volumes
+from autoscaler.capacity import messages
+from autoscaler.capacity.reporting import explaining
+from autoscaler.capacity.scaleup import volumes
 from autoscaler.control import plans
 from autoscaler.kube import kinds, objects, port, wire
 from autoscaler.kube.connection import client, credentials
@@ -118,6 +120,6 @@ async def _told(api: port.Api, pod: objects.Pod) -> str | None:
     except port.ApiError:
         return None
     found = [msgspec.json.decode(item, type=_Told) for item in page.items]
-    ours = [each for each in found if each.reason in {telling.TRIGGERED, telling.NOT_TRIGGERED}]
+    ours = [each for each in found if each.reason in {messages.TRIGGERED, messages.NOT_TRIGGERED}]
     last = max(ours, key=lambda each: each.last_timestamp or "", default=None)
     return None if last is None else f"{last.last_timestamp} {last.message}"

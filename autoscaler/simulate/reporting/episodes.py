@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from autoscaler import units
-from autoscaler.capacity import budgets, telling
+from autoscaler.capacity import messages
 from autoscaler.capacity.model import Limit, LimitKind
+from autoscaler.capacity.scaleup.limits import budgets
 from autoscaler.cloud.port import Verdict
 from autoscaler.simulate.observation.record import Logged, Record
 from autoscaler.simulate.reporting import guest_episodes, job_episodes, words
@@ -121,7 +122,7 @@ def _budgets(record: Record) -> Iterator[Episode]:
                 kind=Kind.BUDGET,
                 size=list(_STATES).index(state),
                 what=f"the month's budget of {budget.pool} {_STATES[state]}",
-                why=telling.limit(budget),
+                why=messages.limit(budget),
             )
 
 
@@ -130,7 +131,7 @@ def _limits(record: Record) -> Iterator[Episode]:
     for (_, pool, scope), lines in together(refused, _which_limit, LIMIT_PAUSE_SECONDS):
         first, last = lines[0].at, lines[-1].at
         pods = Counter(namespace for namespace, _ in {tuple(pod) for line in lines for pod in line.fields["pods"]})
-        limit = telling.limit(_limit(lines[0].fields["limits"][0]))
+        limit = messages.limit(_limit(lines[0].fields["limits"][0]))
         yield Episode(
             at=first,
             kind=Kind.LIMIT,

@@ -11,7 +11,8 @@ from autoscaler.api.resources.instances import Instance, InstanceStatus
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity import lives, pod_index
+from autoscaler.capacity.indexes import pod_index
+from autoscaler.capacity.records import instance_records
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -126,7 +127,7 @@ class World:
     stored: dict[str, objects.Custom[Instance]] = field(default_factory=dict)
     samples: list[tuple[str, int]] = field(default_factory=list)
 
-    def sight(self, now: float, **more: Any) -> lives.Sight:
+    def sight(self, now: float, **more: Any) -> instance_records.Sight:
         """Show what is to be seen now; everything that could be asked was."""
         there = [each for each in self.instances if self._is_listed(each, now)]
         nodes = {
@@ -148,17 +149,17 @@ class World:
             **known | more,
         )
 
-    def carry_out(self, plan: lives.Plan, rng: random.Random, *, crash_after: int | None = None) -> bool:
+    def carry_out(self, plan: instance_records.Plan, rng: random.Random, *, crash_after: int | None = None) -> bool:
         """Write what a plan says, in any order, and tell whether all of it was written."""
-        commands: list[lives.Create | lives.Change] = [*plan.creates, *plan.changes]
+        commands: list[instance_records.Create | instance_records.Change] = [*plan.creates, *plan.changes]
         rng.shuffle(commands)
         for command in commands[:crash_after]:
             self.write(command)
         return crash_after is None or crash_after >= len(commands)
 
-    def write(self, command: lives.Create | lives.Change) -> None:
+    def write(self, command: instance_records.Create | instance_records.Change) -> None:
         """Do as the API server does: nothing for an old version, and a merge for the others."""
-        if isinstance(command, lives.Create):
+        if isinstance(command, instance_records.Create):
             self.stored.setdefault(command.name, instance(command.number, pool=command.pool))
             return
         known = self.stored[command.name]
@@ -175,7 +176,7 @@ class World:
     def settle(self, now: float, rng: random.Random, **more: Any) -> None:
         """Go on until there is nothing to write."""
         for _ in range(5):
-            plan = lives.decide(self.sight(now, **more))
+            plan = instance_records.decide(self.sight(now, **more))
             if not plan.creates and not plan.changes:
                 return
             self.carry_out(plan, rng)
@@ -241,7 +242,7 @@ def sight(
     pods: Iterable[objects.Pod] = (),
     instances: Iterable[objects.Custom[Instance]] = (),
     **more: Any,
-) -> lives.Sight:
+) -> instance_records.Sight:
     """Show a world in which namespaces `team` and `lab` are the scopes of the same name."""
     listed, there = list(nodes), {each.meta.key: each for each in pods}
     snapshot = Snapshot(
@@ -255,4 +256,4 @@ def sight(
         pools={POOL: InstancePoolSpec(provider_account="aws")},
         groups=groups,
     )
-    return lives.Sight(snapshot=snapshot, instances=tuple(instances), **more)
+    return instance_records.Sight(snapshot=snapshot, instances=tuple(instances), **more)

@@ -8,7 +8,8 @@ import msgspec
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity import node_index, pod_index, record_index
+from autoscaler.capacity.indexes import node_index, pod_index
+from autoscaler.capacity.records import record_index
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud

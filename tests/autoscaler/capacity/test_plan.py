@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.capacity import decide, plan
-from autoscaler.capacity.marks import Reason
+from autoscaler.capacity.disruption_taint import Reason
 from autoscaler.capacity.model import Policy
 from autoscaler.capacity.plan import Memory, Plan
 from autoscaler.capacity.snapshot import Snapshot, Unavailable

@@ -15,7 +15,8 @@ import pytest
 
 from autoscaler import control
 from autoscaler.admission.reporting import queue_metrics
-from autoscaler.capacity import clouds, publisher
+from autoscaler.capacity.accounts import account_reader
+from autoscaler.capacity.reporting import status_writer
 from autoscaler.kube import objects, store
 from autoscaler.machines.reporting import measuring
 from autoscaler.runtime import process
@@ -69,8 +70,8 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     )
     workers._reconcilers.update({begun.key: (begun, NOBODY) for begun in lives})
     ground = context(metrics.measure)
-    known = clouds.Clouds(ground, NOBODY)
-    publisher.Publisher(ground, pools=store.Table(), scopes=store.Table(), known=known)
+    known = account_reader.AccountReader(ground, NOBODY)
+    status_writer.StatusWriter(ground, pools=store.Table(), scopes=store.Table(), known=known)
     metrics.measure(lambda: queue_metrics.of((), queue_metrics.Cycles()))
     metrics.measure(lambda: measuring.of({}))
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]

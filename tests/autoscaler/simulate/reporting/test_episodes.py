@@ -5,9 +5,9 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.capacity import telling
-from autoscaler.capacity.budgets import State
+from autoscaler.capacity import messages
 from autoscaler.capacity.model import Limit, LimitKind
+from autoscaler.capacity.scaleup.limits.budgets import State
 from autoscaler.cloud.port import Verdict
 from autoscaler.simulate.observation.record import Logged, Record
 from autoscaler.simulate.reporting import episodes
@@ -69,7 +69,7 @@ def test_a_budget_is_told_once_for_each_state_in_instance_hours() -> None:
     budget = Limit(kind=LimitKind.POOL_SECONDS, pool="gpu", most=7200, used=3600, expected=1800, each=7505)
     states = (State.COMMITTED, State.COMMITTED, State.SPENT)
     logs = tuple(logged("budget_changed", 0, state=state, **dataclasses.asdict(budget)) for state in states)
-    numbers = telling.limit(budget)
+    numbers = messages.limit(budget)
     want = [
         ("the month's budget of gpu allows no more instances", numbers),
         ("the month's budget of gpu is used up: idle instances end at once", numbers),

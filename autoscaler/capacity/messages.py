@@ -1,0 +1,157 @@
+"""The words for what was decided about capacity: all of them, and nowhere is one read back. Pure.
+
+Pods are told in the cluster-autoscaler's form for which group a node is started, or why none is.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from autoscaler import units
+from autoscaler.capacity.model import Limit, LimitKind, Reason, Rejection
+from autoscaler.capacity.plan import Launch
+from autoscaler.capacity.scaleup.limits import budgets
+from autoscaler.capacity.scaleup.scopes.latency import Patience
+from autoscaler.kube import shapes
+
+TRIGGERED: Final = "TriggeredScaleUp"
+NOT_TRIGGERED: Final = "NotTriggerScaleUp"
+_GROUPS_SHOWN: Final = 3
+
+_REASONS: Final[Mapping[Reason, str]] = {
+    Reason.UNSUPPORTED: "not planned for: {what}",
+    Reason.NO_GROUPS: "there is no node group",
+    Reason.NOT_ALLOWED: "the pod's scope does not use this pool",
+    Reason.OTHER_AUTOSCALER: "{what} scales this cluster's nodes",
+    Reason.NO_POOL: "there is no InstancePool {what}",
+    Reason.LEAVING: "the pool is being removed",
+    Reason.DISABLED: "the pool is disabled",
+    Reason.UNKNOWN_TYPE: "nobody knows the instance type {what}",
+    Reason.NO_ANSWER: "account {what} does not answer: {message}",
+    Reason.UNAVAILABLE: "unavailable{still} ({what}): {message}",
+    Reason.SUSPENDED: "somebody has suspended launches of the group",
+    Reason.NO_PRICE: "targetMaxCostPerMonth is {wanted} and {what} has no price: add it to the stack's prices",
+    Reason.STATED: "{message}",
+    Reason.MISSED: "an empty node of {what} did not take such a pod although it had room",
+    Reason.LOW_PRIORITY: "no instance is started for priority {wanted}, below {available}",
+    Reason.SELECTOR: "its nodes do not have the label {what}",
+    Reason.AFFINITY: "its nodes do not match the pod's node affinity",
+    Reason.TAINT: "the pod does not tolerate the taint {what}",
+    Reason.VOLUME_ZONE: "the pod's volume is in zone {what}",
+    Reason.INSUFFICIENT: "{what}: wants {wanted}, has {available}",
+    Reason.AT_MAXIMUM: "the group has {wanted} of at most {available}",
+    Reason.LIMIT: "{numbers}",
+    Reason.PATIENCE: "{numbers}",
+    Reason.ZONE_SPREAD: "one more in zone {what} makes a skew of {wanted}, and the pod allows {available}",
+    Reason.ZONE_AFFINITY: "no pod that this one must be near is in zone {what}",
+    Reason.ZONE_ANTI_AFFINITY: "zone {what} has a pod that must not be near this one",
+    Reason.NO_ZONE: "no zone takes all {wanted} pods of {what}: at most {available}, with what would be started",
+}
+_LIMITS: Final[Mapping[LimitKind, str]] = {
+    LimitKind.POOL_INSTANCES: "the pool has {used} of at most {most} instances",
+    LimitKind.CLUSTER_NODES: "the cluster has {used} of at most {most} nodes",
+    LimitKind.CLUSTER_CPU: "the cluster has {used} of at most {most} cores",
+    LimitKind.LAUNCHES: "{used} of at most {most} instances were started within a minute",
+    LimitKind.POOL_SECONDS: "the pool may use {most} of instances a month",
+    LimitKind.SCOPE_SECONDS: "scope {scope} may use {most} of instances a month in pool {pool}",
+    LimitKind.POOL_COST: "the pool may cost {most} a month",
+    LimitKind.STATED: "{message}",
+}
+_MONTHLY: Final = frozenset({LimitKind.POOL_SECONDS, LimitKind.SCOPE_SECONDS, LimitKind.POOL_COST})
+
+
+def triggered(launches: Iterable[Launch]) -> str:
+    """Say which groups grow for a pod."""
+    grown = " ".join(f"{{{each.group} {each.before}->{each.after} (max: {each.maximum})}}" for each in launches)
+    return f"pod triggered scale-up: [{grown}]"
+
+
+def not_triggered(rejections: Iterable[Rejection]) -> str:
+    """Say why no group grows for a pod: each reason with the numbers compared and the groups that say so."""
+    said = "; ".join(map(_with_groups, rejections))
+    return f"pod didn't trigger scale-up: {said or _REASONS[Reason.NO_GROUPS]}"
+
+
+def rejection(each: Rejection) -> str:
+    """Say why a group does not take a pod, with the numbers compared."""
+    numbers = limit(each.numbers) if isinstance(each.numbers, Limit) else _patience(each.numbers)
+    return _worded(each, numbers, still=f" for {units.duration(each.wanted or 0)} more")
+
+
+def lasting(each: Rejection) -> str:
+    """Say the same without what changes from one moment to the next, for a status."""
+    numbers = _most(each.numbers) if isinstance(each.numbers, Limit) else _patience(each.numbers)
+    return _worded(each, numbers)
+
+
+def limit(each: Limit) -> str:
+    """Say what a limit allows and how much of it is used."""
+    if each.kind not in _MONTHLY:
+        return _most(each)
+    used, expected, one = (_amount(each, amount) for amount in (each.used, each.expected, each.each))
+    return f"{_most(each)}: {used} used, {expected} expected, one more takes {one}"
+
+
+def limits(rejections: Iterable[Rejection]) -> list[dict[str, Any]]:
+    """Return the limits that hold a pod back, as the log has them: whoever reads it needs no words."""
+    return [dataclasses.asdict(each.numbers) for each in rejections if isinstance(each.numbers, Limit)]
+
+
+def warning(budget: Limit) -> str:
+    """Say how far a budget is used, in few steps: what changes each minute is the metric."""
+    if budgets.state(budget) is budgets.State.WITHIN:
+        return ""
+    percent = 100 if budgets.is_spent(budget) else budgets.WARNING_PERCENT
+    used = f"{percent} % or more is used" if budgets.is_near(budget) else "what runs is expected to use it up"
+    return f"{_most(budget)}: {used}"
+
+
+def _with_groups(each: Rejection) -> str:
+    if not each.groups:
+        return rejection(each)
+    shown = [f"{key.pool}/{key.zone}/{key.instance_type}" for key in each.groups[:_GROUPS_SHOWN]]
+    shown += ["…"] if len(each.groups) > _GROUPS_SHOWN else []
+    return f"{rejection(each)} ({units.counted(len(each.groups), 'group')}: {', '.join(shown)})"
+
+
+def _worded(each: Rejection, numbers: str, still: str = "") -> str:
+    wanted, available = each.wanted or 0, each.available or 0
+    return _REASONS[each.reason].format(
+        what=each.what,
+        message=each.message or "no more is known",
+        wanted=_quantity(each.what, wanted) if each.reason is Reason.INSUFFICIENT else wanted,
+        available=_quantity(each.what, available) if each.reason is Reason.INSUFFICIENT else available,
+        numbers=numbers,
+        still=still,
+    )
+
+
+def _quantity(resource: str, amount: int) -> str:
+    return units.size(amount) if shapes.is_bytes(resource) else shapes.worded(resource, amount)
+
+
+def _most(each: Limit) -> str:
+    used, most = _amount(each, each.used), _amount(each, each.most)
+    return _LIMITS[each.kind].format(pool=each.pool, scope=each.scope, used=used, most=most, message=each.message)
+
+
+def _amount(each: Limit, amount: int) -> str:
+    match each.kind:
+        case LimitKind.POOL_SECONDS | LimitKind.SCOPE_SECONDS:
+            return units.duration(amount)
+        case LimitKind.POOL_COST:
+            return units.money(amount)
+        case LimitKind.CLUSTER_CPU:
+            return shapes.worded(shapes.CPU, amount)
+        case LimitKind.POOL_INSTANCES | LimitKind.CLUSTER_NODES | LimitKind.LAUNCHES | LimitKind.STATED:
+            return str(amount)
+
+
+def _patience(each: Patience | None) -> str:
+    if each is None:
+        return ""
+    target, boot = units.duration(each.target.target_seconds or 0), units.duration(each.target.boot_seconds)
+    return (
+        f"{each.places} of {each.waiting} waiting pods get a slot now, {each.busy} slots are busy; the others wait for"
+        f" one to be free (target {target}, boot {boot}, {units.counted(each.target.pods_per_place, 'pod')} a slot)"
+    )

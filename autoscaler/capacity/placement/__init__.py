@@ -1,6 +1,0 @@
-"""Placement: which pods land where, which nodes to launch, and why the rest fits nowhere. Pure."""
-
-from autoscaler.capacity.placement.placing import place, why_not
-from autoscaler.capacity.placement.rules import label_keys
-
-__all__ = ["label_keys", "place", "why_not"]

@@ -1,0 +1,1 @@
+"""What people see of capacity: status, events, and why a pod waits."""

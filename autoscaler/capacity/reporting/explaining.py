@@ -1,0 +1,210 @@
+"""Why a pod waits, and what each node group says to it. Pure.
+
+It reads objects alone, so that anybody who may read them can ask: what pools wrote into their status stands for the
+cloud.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from autoscaler.api.resources.pools import InstancePool, NodeGroup
+from autoscaler.api.resources.scopes import Scope
+from autoscaler.api.settings.node_groups import NodeGroupKey
+from autoscaler.capacity import messages
+from autoscaler.capacity.indexes import pod_index
+from autoscaler.capacity.model import Demand, Group, Limit, LimitKind, Reason, Rejection, Room, Situation, Template
+from autoscaler.capacity.reporting import pool_status
+from autoscaler.capacity.scaleup import demand, ephemeral, missed_placements, placement, supply
+from autoscaler.capacity.scaleup.limits import budgets
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import objects, shapes
+
+FITS = "would take it"
+_USED_UP = frozenset({budgets.State.COMMITTED, budgets.State.SPENT})
+_ONE_ZONE = "it waits until one zone has room on ready nodes for all pods of its owner that wait with it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of the cluster."""
+
+    now: float
+    pod: objects.Pod
+    pods: Mapping[objects.Key, objects.Pod]
+    nodes: Mapping[objects.Key, objects.Node]
+    namespaces: Mapping[str, Mapping[str, str]]
+    pools: tuple[InstancePool, ...]
+    scopes: tuple[Scope, ...]
+    claim_zones: Mapping[objects.Key, frozenset[str]] = field(default_factory=dict)
+    """Where the pod's volume claims are bound, of those that are not everywhere."""
+    told: str | None = None
+    """What the runtime told the pod last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one node group says to the pod."""
+
+    key: NodeGroupKey
+    group: str
+    says: str
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a pod waits."""
+
+    summary: str
+    scope: str = ""
+    room: tuple[str, ...] = ()
+    """Nodes that are there and would take it."""
+    told: str | None = None
+    """What the runtime told it last, which knows what no single pod shows: targets, and what others take."""
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def explain(evidence: Evidence) -> Explanation:
+    """Say where a pod stands and what every node group says to it."""
+    pod = evidence.pod
+    if (settled := _settled(pod)) is not None:
+        return Explanation(summary=settled)
+    snapshot = _snapshot(evidence)
+    like = missed_placements.Waiting(pod.shape, pod.meta.key.namespace)
+    wanted = demand.demands(snapshot, {like: [pod]})[like]
+    situation = Situation(
+        demands=(wanted,), groups=_groups(evidence), limits=_limits(evidence), namespaces=evidence.namespaces
+    )
+    verdicts = _verdicts(evidence, placement.why_not(situation, wanted))
+    room = _room(snapshot, wanted)
+    return Explanation(
+        summary=_summary(pod, room, verdicts),
+        scope=wanted.scope,
+        room=room,
+        told=evidence.told,
+        verdicts=verdicts,
+    )
+
+
+def _settled(pod: objects.Pod) -> str | None:
+    """Say what has become of a pod that no instance would help; None if one might."""
+    owner = pod.meta.controller
+    low = f"its priority {pod.priority} is below {demand.PRIORITY_CUTOFF}: no instance is started for it"
+    reasons = (
+        (pod.meta.deleted_at is not None, "it is being deleted"),
+        (pod.is_terminal, f"it has ended: {pod.phase}"),
+        (bool(pod.node_name), f"it is on node {pod.node_name}"),
+        (
+            bool(pod.gates) and not demand.waits_for_zone(pod),
+            f"it waits behind its scheduling gates: {', '.join(pod.gates)}",
+        ),
+        (pod.scheduler != demand.SCHEDULER, f"it is left to its scheduler {pod.scheduler}"),
+        (pod.priority < demand.PRIORITY_CUTOFF, low),
+        (owner is not None and owner.kind == "DaemonSet", "it belongs to a DaemonSet: it waits for its own node"),
+        (bool(pod.nominated_node), f"node {pod.nominated_node} is being cleared for it"),
+    )
+    return next((text for holds, text in reasons if holds), None)
+
+
+def _summary(pod: objects.Pod, room: tuple[str, ...], verdicts: tuple[Verdict, ...]) -> str:
+    if demand.waits_for_zone(pod):
+        return f"{_ONE_ZONE}; alone it would {_alone(room, verdicts)}"
+    if pod.unschedulable_since is None:
+        return "the scheduler has not looked at it yet"
+    fitting = sum(verdict.fits for verdict in verdicts)
+    if room:
+        return f"{len(room)} nodes seem to have room for it: the scheduler should find one"
+    if fitting:
+        return f"no node has room for it; {fitting} of {len(verdicts)} node groups would take it"
+    return f"no node has room for it, and none of {len(verdicts)} node groups takes it"
+
+
+def _alone(room: tuple[str, ...], verdicts: tuple[Verdict, ...]) -> str:
+    if room:
+        return f"find room on {len(room)} nodes"
+    return f"be taken by {sum(verdict.fits for verdict in verdicts)} of {len(verdicts)} node groups"
+
+
+def _snapshot(evidence: Evidence) -> Snapshot:
+    return Snapshot(
+        now=evidence.now,
+        pods=evidence.pods,
+        indexed=pod_index.indexed(evidence.pods.values()),
+        nodes=evidence.nodes,
+        namespaces=evidence.namespaces,
+        pools={pool.metadata.name: pool.spec for pool in evidence.pools},
+        scopes={scope.metadata.name: scope.spec for scope in evidence.scopes},
+        claim_zones=evidence.claim_zones,
+    )
+
+
+def _room(snapshot: Snapshot, wanted: Demand) -> tuple[str, ...]:
+    """Return the nodes that would take one such pod, each looked at on its own."""
+    return tuple(sorted(room.name for room in supply.rooms(snapshot) if room.free and _fits(room, wanted, snapshot)))
+
+
+def _fits(room: Room, wanted: Demand, snapshot: Snapshot) -> bool:
+    alone = Situation(demands=(wanted,), rooms=(room,), namespaces=snapshot.namespaces)
+    return bool(placement.place(alone).landings)
+
+
+def _groups(evidence: Evidence) -> tuple[Group, ...]:
+    return tuple(
+        _group(pool, group) for pool in evidence.pools for group in pool.status.node_groups if _key(pool, group)
+    )
+
+
+def _group(pool: InstancePool, group: NodeGroup) -> Group:
+    taints = tuple(objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.taints)
+    return Group(
+        key=_required_key(pool, group),
+        template=Template(
+            labels=group.labels, allocatable=shapes.amounts(group.allocatable), taints=ephemeral.planned(taints)
+        ),
+        more=group.maximum - max(group.desired, group.instances),
+        nodes=max(group.desired, group.instances),
+        refused=Rejection(reason=Reason.STATED, message=group.reason) if group.reason else None,
+    )
+
+
+def _limits(evidence: Evidence) -> tuple[Limit, ...]:
+    found = []
+    for pool in evidence.pools:
+        most = pool.spec.limits.max_active_instances
+        if most is not None:
+            used = pool.status.active_instances or 0
+            found.append(Limit(kind=LimitKind.POOL_INSTANCES, pool=pool.metadata.name, most=most, used=used))
+        found += [
+            Limit(kind=LimitKind.STATED, pool=pool.metadata.name, most=0, used=0, message=each.message)
+            for each in pool.status.conditions
+            if each.type == pool_status.WITHIN_BUDGET and each.reason in _USED_UP
+        ]
+    return tuple(found)
+
+
+def _verdicts(evidence: Evidence, rejections: Iterable[Rejection]) -> tuple[Verdict, ...]:
+    given = list(rejections)
+    everywhere = [each for each in given if not each.groups]
+    by_key: dict[NodeGroupKey, list[Rejection]] = {}
+    for each in given:
+        for key in each.groups:
+            by_key.setdefault(key, []).append(each)
+    found = []
+    for pool in evidence.pools:
+        for group in pool.status.node_groups:
+            named = _key(pool, group)
+            if named is not None:
+                against = by_key.get(named, []) + everywhere
+                says = "; ".join(messages.rejection(each) for each in against) or FITS
+                found.append(Verdict(key=named, group=group.name, says=says, fits=not against))
+    return tuple(sorted(found, key=lambda verdict: (verdict.key, verdict.group)))
+
+
+def _key(pool: InstancePool, group: NodeGroup) -> NodeGroupKey | None:
+    return _required_key(pool, group) if group.zone and group.instance_type else None
+
+
+def _required_key(pool: InstancePool, group: NodeGroup) -> NodeGroupKey:
+    return NodeGroupKey.model_validate(
+        {"pool": pool.metadata.name, "zone": group.zone, "instanceType": group.instance_type}
+    )

@@ -1,0 +1,229 @@
+"""What InstancePools say about themselves: their groups, their instances, and what is wrong. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from autoscaler import clock
+from autoscaler.api import conditions, status
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.resources.accounts import ProviderAccount
+from autoscaler.api.resources.base import Condition
+from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool
+from autoscaler.api.resources.scopes import Scope
+from autoscaler.api.resources.types import QUANTITIES_MAX
+from autoscaler.capacity import messages
+from autoscaler.capacity.accounts import unavailable_offerings
+from autoscaler.capacity.model import Limit
+from autoscaler.capacity.records.accounting import Durations, MonthToDate, ScopePool
+from autoscaler.capacity.scaledown import drift, pool_teardown
+from autoscaler.capacity.scaleup import learned_allocatable, templates, unhelpful
+from autoscaler.capacity.scaleup.limits import budgets, offers
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+from autoscaler.cloud.prices import MICROS
+
+READY: Final = "Ready"
+WITHIN_BUDGET: Final = "WithinBudget"
+UP_TO_DATE: Final = "UpToDate"
+STEP_SECONDS: Final = 60
+"""What is used is written in steps of at least so much."""
+CPU: Final = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Month:
+    """What was used this month, and what the budgets say to it."""
+
+    to_date: MonthToDate
+    limits: tuple[Limit, ...] = ()
+
+
+def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str | None) -> Manifest:
+    """Return the fields of a pool's status that must be written; empty if it says all this already.
+
+    `problem` is why the pool's account cannot be used; None: it can.
+    """
+    name = pool.metadata.name
+    groups = [group for group in snapshot.groups if group.key.pool == name]
+    said = [_ready(pool, groups, problem, snapshot)]
+    own = [each for each in month.limits if each.pool == name and not each.scope]
+    said += _within_budget(own, pool.status.conditions, snapshot.now)
+    said += _up_to_date(pool, snapshot, groups)
+    said += [pool_teardown.condition(pool, snapshot)] if name in snapshot.leaving else []
+    wanted: dict[str, Any] = {
+        "activeInstances": offers.active(snapshot, name),
+        "unhelpfulLaunches": unhelpful.written(snapshot, name),
+        "conditions": said,
+        **_used(pool, month),
+    }
+    if problem is None:  # of an account that cannot be read, what was read last stands
+        wanted["nodeGroups"] = [_group(snapshot, group) for group in groups[:NODE_GROUPS_MAX]]
+    return status.changes(pool.status, wanted)
+
+
+def account_changes(account: ProviderAccount, problem: str | None, now: float) -> Manifest:
+    """Return what an account's status must say; empty if it says so. `problem` is why it does not answer."""
+    before = account.status.conditions
+    reason = "Answers" if problem is None else "NotUsable"
+    said = conditions.written(
+        READY, holds=problem is None, reason=reason, message=problem or "", before=before, now=now
+    )
+    return status.changes(account.status, {"conditions": [said]})
+
+
+def scope_changes(
+    scope: Scope, month: Month, pending: int, durations: Mapping[ScopePool, Durations], *, now: float
+) -> Manifest:
+    """Return the fields of a scope's status that must be written; empty if it says all this already."""
+    before = {each.name: each for each in scope.status.pools}
+    pools = []
+    for entry in scope.spec.pools:
+        key = ScopePool(scope.metadata.name, entry.name)
+        known, old = durations.get(key), before.get(entry.name)
+        stated: dict[str, Any] = {
+            "name": entry.name,
+            "secondsThisMonth": _steady(month.to_date.scopes.get(key, 0), old.seconds_this_month if old else None),
+            "samples": known.samples if known else old.samples if old else 0,
+        }
+        mean = known.mean_seconds if known else old.mean_duration_seconds if old else None
+        pools.append({**stated, **({} if mean is None else {"meanDurationSeconds": mean})})
+    own = [each for each in month.limits if each.scope == scope.metadata.name]
+    said = _within_budget(own, scope.status.conditions, now)
+    wanted = {"pending": pending, "month": month.to_date.month, "pools": pools, "conditions": said}
+    return status.changes(scope.status, wanted)
+
+
+def warnings(budget: Limit) -> frozenset[budgets.State]:
+    """Return all that a person should know of a budget: one that is spent is nearly used as well."""
+    told = {
+        budgets.State.NEAR: budgets.is_near(budget),
+        budgets.State.COMMITTED: budget.more() == 0,
+        budgets.State.SPENT: budgets.is_spent(budget),
+    }
+    return frozenset(state for state, holds in told.items() if holds)
+
+
+def durations_of(scopes: Iterable[Scope]) -> dict[ScopePool, Durations]:
+    """Return how long pods run, as scopes remember it."""
+    return {
+        ScopePool(scope.metadata.name, each.name): Durations(
+            mean_seconds=each.mean_duration_seconds, samples=each.samples
+        )
+        for scope in scopes
+        for each in scope.status.pools
+        if each.samples
+    }
+
+
+def _used(pool: InstancePool, month: Month) -> Manifest:
+    """Return what a pool has used this month; small steps are not worth a write."""
+    name, before = pool.metadata.name, None
+    if pool.status.month == month.to_date.month:
+        before = pool.status.seconds_this_month
+    used: Manifest = {
+        "month": month.to_date.month,
+        "secondsThisMonth": _steady(month.to_date.seconds.get(name, 0), before),
+    }
+    if used["secondsThisMonth"] != before:
+        cost = month.to_date.cost_micros.get(name, 0)
+        used["costThisMonth"] = f"{cost // MICROS}.{cost % MICROS // 10_000:02d}" if cost else None
+    return used
+
+
+def _steady(now: int, before: int | None) -> int:
+    return before if before is not None and before <= now < before + STEP_SECONDS else now
+
+
+def _up_to_date(pool: InstancePool, snapshot: Snapshot, groups: Sequence[cloud.NodeGroup]) -> list[Manifest]:
+    """Say how many instances are of an older launch template and what holds them; nothing where none ever was."""
+    before, outdated = pool.status.conditions, drift.outdated_of(snapshot, pool.metadata.name)
+    if not outdated and all(each.type != UP_TO_DATE for each in before):
+        return []
+    old = [group for group in groups if any(one.id in snapshot.outdated for one in group.members)]
+    whys = [drift.held(snapshot, group) for group in old]
+    held = f"; held by: {messages.lasting(whys[0])}" if whys and whys[0] and all(whys) else ""
+    count = sum(len(group.members) for group in groups)
+    message = f"{outdated} of {count} instances are of an older launch template{held}" if outdated else ""
+    reason = "Outdated" if outdated else UP_TO_DATE
+    said = conditions.written(
+        UP_TO_DATE, holds=not outdated, reason=reason, message=message, before=before, now=snapshot.now
+    )
+    return [said]
+
+
+def _within_budget(found: Sequence[Limit], before: tuple[Condition, ...], now: float) -> list[Manifest]:
+    """Say of all budgets of a pool or a scope how the worst one stands; nothing where there is none."""
+    if not found:
+        return []
+    worst = max(found, key=lambda each: (len(warnings(each)), each.used / max(1, each.most)))
+    state, message = budgets.state(worst), messages.warning(worst)
+    holds = state is budgets.State.WITHIN
+    return [conditions.written(WITHIN_BUDGET, holds=holds, reason=state, message=message, before=before, now=now)]
+
+
+def quantities(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Write amounts as Kubernetes does; of very many, what every node has goes first."""
+    written = sorted(
+        sorted(amounts, key=lambda name: ("/" in name, name.startswith("hugepages-"), name))[:QUANTITIES_MAX]
+    )
+    return {name: f"{amounts[name]}m" if name == CPU else str(amounts[name]) for name in written}
+
+
+def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
+    template = templates.of(snapshot, group)
+    unavailable = snapshot.unavailable.get(group.key)
+    refused = offers.refusal(snapshot, group, template)
+    stated: Manifest = {
+        "name": group.name,
+        "zone": group.key.zone,
+        "instanceType": group.key.instance_type,
+        "minimum": group.minimum,
+        "maximum": group.maximum,
+        "desired": group.desired,
+        "instances": len(group.members),
+        "allocatable": quantities(template.allocatable) if template else {},
+        "labels": dict(sorted(template.labels.items())) if template else {},
+        "taints": [taint.model_dump(mode="json", by_alias=True) for taint in group.node.taints],
+        **_learned(snapshot, group),
+    }
+    if unavailable is not None and unavailable.until > snapshot.now:
+        stated |= {"unavailableUntil": clock.to_rfc3339(unavailable.until), "failures": unavailable.failures}
+    if refused is not None:
+        stated["reason"] = messages.lasting(refused)[: conditions.MESSAGE_MAX]
+    return stated
+
+
+def _learned(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
+    """Return what nodes of a group really offered, for whoever begins anew."""
+    learned = snapshot.learned.get(group.key)
+    told = learned_allocatable.template_hash(group) if learned is not None else None
+    return {} if told is None or learned is None else {"templateHash": told, "learned": quantities(learned)}
+
+
+def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | None, snapshot: Snapshot) -> Manifest:
+    if problem is not None:
+        said = (False, "AccountUnusable", problem)
+    elif not groups:
+        said = (
+            False,
+            "NoNodeGroups",
+            f"no Auto Scaling group is tagged for this cluster and pool {pool.metadata.name}",
+        )
+    elif not pool.spec.enabled:
+        said = (True, "Disabled", "nothing is asked for; what runs goes on")
+    else:
+        said = (True, "Usable", "; ".join(_unread(groups, snapshot)))
+    holds, reason, message = said
+    before, now = pool.status.conditions, snapshot.now
+    return conditions.written(READY, holds=holds, reason=reason, message=message, before=before, now=now)
+
+
+def _unread(groups: Iterable[cloud.NodeGroup], snapshot: Snapshot) -> Iterator[str]:
+    """Say of which groups nobody can tell why they lack instances, or could not while these were waited for."""
+    for group in groups:
+        short = snapshot.unavailable.get(group.key)
+        if short is not None and short.reason == unavailable_offerings.NEVER_LAUNCHED and short.until > snapshot.now:
+            yield f"{group.name}: {short.message}"
+        elif group.name in snapshot.unread:
+            yield f"{group.name}: why it lacks instances cannot be read: {snapshot.unread[group.name]}"

@@ -1,0 +1,1 @@
+"""From idle, outdated and broken instances to nothing: who goes, why, and how nodes are drained."""

@@ -1,0 +1,67 @@
+"""Which nodes take no more pods, and which of their pods should leave. Pure; outdated ones are `renewing`'s."""
+
+from collections.abc import Collection, Iterator
+
+from autoscaler.capacity import disruption_taint, work
+from autoscaler.capacity.disruption_taint import Reason
+from autoscaler.capacity.plan import Disruption
+from autoscaler.capacity.records import instance_records
+from autoscaler.capacity.scaledown import budget_cordon, pool_teardown
+from autoscaler.capacity.scaleup import ephemeral
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import objects
+
+
+def choose(snapshot: Snapshot) -> tuple[Disruption, ...]:
+    """Choose the nodes: those that the provider takes, of pools that leave, of used budgets, and used ones."""
+    return (*_interrupted(snapshot), *_emptied(snapshot), *_closed(snapshot), *_used(snapshot))
+
+
+def spared(snapshot: Snapshot, going: Collection[str]) -> tuple[objects.Node, ...]:
+    """Return the nodes whose mark must come off: a pod came, they are needed, or who marked them is gone.
+
+    A node whose instance ends already keeps it, for nothing may go there any more; so does one that the provider takes
+    away, and one that is replaced, while nobody can tell whether it must be.
+    """
+    marked = [node for node in disruption_taint.marked(snapshot.nodes) if node.meta.key.name not in going]
+    found = [node for node in marked if disruption_taint.of(node) != Reason.INTERRUPTED]
+    if not found:
+        return ()
+    members = {one.provider_id for group in snapshot.groups for one in group.members}
+    kept = [
+        node
+        for node in found
+        if node.provider_id in snapshot.unsure and disruption_taint.of(node) in {Reason.REPLACED, ""}
+    ]
+    return tuple(node for node in found if node.provider_id in members and node not in kept)
+
+
+def leavers(snapshot: Snapshot, node: str, only: Collection[str] | None = None) -> tuple[objects.Pod, ...]:
+    """Return the pods that work on a node and were not asked to leave yet, of all or of these UIDs."""
+    there = [pod for pod in snapshot.indexed.by_node.get(node, ()) if pod.node_name == node]
+    asked = [pod for pod in there if only is None or pod.meta.uid in only]
+    return tuple(pod for pod in asked if work.is_work(pod) and pod.meta.deleted_at is None)
+
+
+def _interrupted(snapshot: Snapshot) -> Iterator[Disruption]:
+    for node in snapshot.nodes.values() if snapshot.doomed else ():
+        if instance_records.instance_id(node.provider_id) in snapshot.doomed:
+            evict = leavers(snapshot, node.meta.key.name)
+            yield Disruption(reason=Reason.INTERRUPTED, node=node.meta.key, evict=evict)
+
+
+def _emptied(snapshot: Snapshot) -> Iterator[Disruption]:
+    for each in pool_teardown.emptied(snapshot):
+        evict = leavers(snapshot, each.node.name, each.asked)
+        yield Disruption(reason=Reason.EMPTIED, node=each.node, evict=evict)
+
+
+def _closed(snapshot: Snapshot) -> Iterator[Disruption]:
+    for node in budget_cordon.closed(snapshot):
+        yield Disruption(reason=Reason.CLOSED, node=node)
+
+
+def _used(snapshot: Snapshot) -> Iterator[Disruption]:
+    """Yield the used instances that something keeps which could be anywhere."""
+    for node, pods in ephemeral.leftovers(snapshot).items():
+        yield Disruption(reason=Reason.USED, node=node, evict=leavers(snapshot, node.name, pods))

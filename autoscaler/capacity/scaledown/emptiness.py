@@ -1,0 +1,178 @@
+"""Which instances go. Pure: idle ones, never below their group's minimum, and never one that waiting pods count on.
+
+An instance is idle while no pod works on it; what runs on every node anyway is no work, and neither is holding room.
+One whose node is not finished is on its way, and not idle; if that lasts too long, it goes at once.
+Room that a machine group holds on nodes that it pulls (`provision`) keeps them beyond their time, not beyond limits.
+Whoever carries this out marks the node, waits, and looks again before anything is ended.
+"""
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from autoscaler.capacity.disruption_taint import Reason
+from autoscaler.capacity.indexes import remembered
+from autoscaler.capacity.plan import Disruption
+from autoscaler.capacity.scaledown import unfinished, unwanted_tags
+from autoscaler.capacity.scaleup import machine_demand, supply
+from autoscaler.capacity.scaleup.limits import budgets, offers
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import objects
+
+AT_ONCE: Final = 10
+SETTLE_SECONDS: Final = 5.0
+"""Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
+_REPLACED: Final = frozenset({Reason.NEVER_FINISHED, Reason.OUTDATED, Reason.USED})
+"""Instances that go even where their group is at its minimum: it gets others for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Instances that should go now, and when the next one might."""
+
+    removals: tuple[Disruption, ...] = ()
+    wake_at: float | None = None
+
+
+def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
+    """Return since when each idle node of a group has been so, given what was known a moment ago."""
+    working, written = snapshot.indexed.working, snapshot.records.idle_since
+    ready, sharing = _ready(snapshot.groups, snapshot.by_provider), _sharing(snapshot.nodes)
+    idle = {
+        name: ready[name].node.provider_id for name in ready.keys() - working.keys() - unfinished.starting(snapshot)
+    }
+    return {
+        name: written.get(provider_id, before.get(name, snapshot.now))
+        for name, provider_id in idle.items()
+        if not any(other in working for other in sharing.get(provider_id, ()))
+    }
+
+
+class _Ready(NamedTuple):
+    """A ready node of a group."""
+
+    group: cloud.NodeGroup
+    instance: cloud.Instance
+    node: objects.Node
+
+
+@remembered.Remembered
+def _ready(groups: Iterable[cloud.NodeGroup], nodes: Mapping[str, objects.Node]) -> dict[str, _Ready]:
+    """Return the ready nodes of all groups, by name."""
+    found = ((group, one, nodes.get(one.provider_id)) for group in groups for one in group.instances)
+    return {
+        node.meta.key.name: _Ready(group, one, node)
+        for group, one, node in found
+        if node is not None and node.ready and one.lifecycle is not cloud.Lifecycle.LEAVING
+    }
+
+
+@remembered.Remembered
+def _sharing(nodes: Mapping[objects.Key, objects.Node]) -> dict[str, list[str]]:
+    """Return the names of nodes that are on one instance with others, by that instance."""
+    found = defaultdict[str, list[str]](list)
+    for node in nodes.values():
+        found[node.provider_id].append(node.meta.key.name)
+    return {provider_id: names for provider_id, names in found.items() if len(names) > 1}
+
+
+def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]) -> Choice:
+    """Choose idle instances, a few at a time: those that can do what nobody asks for, then the longest idle."""
+    spare = {group.name: max(0, group.desired - group.minimum) for group in snapshot.groups}
+    early, kept = _early(snapshot), machine_demand.kept_nodes(snapshot)
+    due: list[Disruption] = []
+    later: list[float] = []
+    for removal, at in _candidates(snapshot, idle):
+        if removal.node_name in needed:
+            continue
+        if removal.pool in snapshot.leaving:  # the first question: what leaves is not replaced
+            due.append(dataclasses.replace(removal, reason=Reason.LEAVING))
+        elif removal.instance in snapshot.doomed:
+            due.append(dataclasses.replace(removal, reason=Reason.INTERRUPTED))
+        elif removal.instance in snapshot.spent:
+            due.append(dataclasses.replace(removal, reason=Reason.USED))
+        elif removal.instance in snapshot.outdated:
+            due.append(dataclasses.replace(removal, reason=Reason.OUTDATED))
+        elif at <= snapshot.now and removal.node_name not in kept:
+            due.append(removal)
+        elif removal.pool in early:
+            due.append(dataclasses.replace(removal, reason=early[removal.pool]))
+        elif removal.node_name not in kept:
+            later.append(at)
+    unwanted = unwanted_tags.unwanted(snapshot, [each.node for each in due if each.node is not None])
+    due.sort(key=lambda each: (each.node not in unwanted, each.since, each.node_name))
+    surplus = {name: budgets.excess(spec, offers.active(snapshot, name)) for name, spec in snapshot.pools.items()}
+    return Choice(removals=_within(due, spare, surplus, _replacing(snapshot)), wake_at=min(later, default=None))
+
+
+def _early(snapshot: Snapshot) -> dict[str, Reason]:
+    """Return the pools whose idle instances go before their time, and why."""
+    spent = dict.fromkeys(budgets.spent_pools(offers.monthly(snapshot)), Reason.OVER_BUDGET)
+    over = {
+        name: Reason.OVER_LIMIT
+        for name, spec in snapshot.pools.items()
+        if budgets.excess(spec, offers.active(snapshot, name))
+    }
+    return {**over, **spent}
+
+
+def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Disruption, float]]:
+    ready, useless = _ready(snapshot.groups, snapshot.by_provider), unfinished.useless(snapshot)
+    for name, since in idle.items() if snapshot.now >= snapshot.settled_at else ():
+        there = ready.get(name)
+        pool = snapshot.pools.get(there.group.key.pool) if there is not None else None
+        if there is None or pool is None or there.instance.lifecycle is cloud.Lifecycle.ASIDE:
+            continue
+        if pool.provider_account in snapshot.outages:
+            continue
+        removal = Disruption(
+            key=there.group.key,
+            group=there.group.name,
+            instance=there.instance.id,
+            node=there.node.meta.key,
+            node_uid=there.node.meta.uid,
+            reason=Reason.NEVER_FINISHED if name in useless else Reason.IDLE,
+            since=since,
+            wait_until=snapshot.marked.get(name, float("inf")) + SETTLE_SECONDS,
+        )
+        yield removal, since if name in useless else since + pool.limits.max_idle_seconds
+
+
+def _replacing(snapshot: Snapshot) -> set[str]:
+    """Return the pools in which a group at its minimum waits for an instance: one that was replaced, as a rule."""
+    least = [group for group in snapshot.groups if group.desired <= group.minimum]
+    return {group.key.pool for group in least if supply.on_the_way(snapshot, group)}
+
+
+def _within(
+    due: Iterable[Disruption],
+    spare: Mapping[cloud.GroupName, int],
+    surplus: Mapping[str, int],
+    replacing: Iterable[str],
+) -> tuple[Disruption, ...]:
+    """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is.
+
+    Outdated instances of groups at their minimum are replaced, one in a pool at a time: the next one only once its
+    successor is ready, so that a template whose instances never join costs one instance. Spent ones go all at once.
+    """
+    taken: Counter[cloud.GroupName] = Counter()
+    over: Counter[str] = Counter()
+    replaced: Counter[str] = Counter(replacing)
+    chosen: list[Disruption] = []
+    for removal in due:
+        is_surplus = removal.reason is Reason.OVER_LIMIT
+        if is_surplus and over[removal.pool] >= surplus.get(removal.pool, 0):
+            continue
+        if len(chosen) < AT_ONCE and taken[removal.group] < spare[removal.group]:
+            taken[removal.group] += 1
+            over[removal.pool] += 1
+            chosen.append(removal)
+        elif removal.reason in _REPLACED and len(chosen) < AT_ONCE:
+            if removal.reason is Reason.OUTDATED and replaced[removal.pool]:
+                continue
+            replaced[removal.pool] += removal.reason is Reason.OUTDATED
+            chosen.append(dataclasses.replace(removal, decrement=False))
+    return tuple(chosen)

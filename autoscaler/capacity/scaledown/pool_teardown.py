@@ -1,0 +1,211 @@
+"""Pools that are being removed: which of their nodes are emptied, what is asked to leave, and what is waited for. Pure.
+
+Work is never killed for it. What lives for ever, such as a Deployment's pods, is asked to leave as its budgets allow;
+what ends by itself is waited for. When the whole stack leaves there may be no other place: what lives for ever stays up
+for the work that still needs it; after that it is asked, but not waited for without end. Nobody waits for the runtime's
+own pods, nor for what Kubernetes itself runs: they are needed until the end.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from autoscaler import clock
+from autoscaler.api import conditions, keys
+from autoscaler.api.manifests import Manifest
+from autoscaler.api.resources.pools import InstancePool
+from autoscaler.capacity import disruption_taint, work
+from autoscaler.capacity.scaleup import supply
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import objects
+
+CONDITION: Final = "Draining"
+ENDLESS: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+"""Owners who make another pod for one that was asked to leave. Of any other owner nobody knows that it would."""
+KUBE_SYSTEM: Final = "kube-system"
+NAMED_MAX: Final = 3
+"""So many pods are told by name."""
+
+
+class Reason(StrEnum):
+    """How far the removal of a pool is."""
+
+    WAITING = "WorkRunning"
+    """Something still runs on its nodes, or an instance is still starting."""
+    OVERDUE = "DrainOverdue"
+    """The same, for longer than the pool's drainSeconds. Nothing is killed for it."""
+    DRAINED = "Drained"
+    """Nothing is left to wait for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emptied:
+    """A node of a pool that is being removed."""
+
+    node: objects.Key
+    asked: frozenset[str] = frozenset()
+    """The UIDs of the pods that should leave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remainder:
+    """What a pool that is being removed still waits for."""
+
+    since: float
+    overdue_at: float
+    nodes: tuple[objects.Node, ...] = ()
+    """All nodes of the pool."""
+    pods: tuple[objects.Key, ...] = ()
+    starting: int = 0
+    """Instances that will be nodes soon: a pod may be on its way to them."""
+    wake_at: float | None = None
+    """When time alone changes this."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.pods and not self.starting
+
+    def reason(self, now: float) -> Reason:
+        """Say how far it is."""
+        if self.is_empty:
+            return Reason.DRAINED
+        return Reason.OVERDUE if now >= self.overdue_at else Reason.WAITING
+
+    def __str__(self) -> str:
+        """Say what is still there, with a few names."""
+        named = [f"{key.namespace}/{key.name}" for key in self.pods[:NAMED_MAX]]
+        more = len(self.pods) - len(named)
+        said = f"{_count(len(self.pods), 'pod')} still run: {', '.join(named)}" if named else "no pod is waited for"
+        said += f" and {more} more" if more else ""
+        said += f"; {_count(self.starting, 'instance')} still starting" if self.starting else ""
+        return f"{said}; the pool has been leaving since {clock.to_rfc3339(self.since)}"
+
+
+def who(pools: Iterable[objects.Custom[InstancePool]], everything_since: float | None) -> dict[str, float]:
+    """Return the pools that are being removed, and since when; all of them once the whole stack leaves."""
+    asked = {pool.meta.key.name: pool.meta.deleted_at for pool in pools}
+    times = {name: [at for at in (own, everything_since) if at is not None] for name, own in asked.items()}
+    return {name: min(at) for name, at in times.items() if at}
+
+
+def emptied(snapshot: Snapshot) -> tuple[Emptied, ...]:
+    """Return the nodes that take nothing new, each with those of its pods that are asked to leave.
+
+    A node that was emptied stays so when its pool is gone: its instance will be, too. Where the runtime itself runs,
+    nodes go on taking pods when the whole stack leaves: it could not come back from a crash otherwise.
+    """
+    found = []
+    for nodes in _nodes(snapshot).values():
+        if snapshot.dissolving and any(_is_own(pod, snapshot) for node in nodes for pod in _on(snapshot, node)):
+            continue
+        for node in nodes:
+            asked = frozenset(pod.meta.uid for pod in _on(snapshot, node) if _is_asked(pod, snapshot))
+            found.append(Emptied(node=node.meta.key, asked=asked))
+    return (*found, *(Emptied(node=node.meta.key) for node in _abandoned(snapshot)))
+
+
+def services(snapshot: Snapshot) -> frozenset[objects.Key]:
+    """Return the pods that live for ever on nodes that are emptied: those that were asked to leave, or will be."""
+    going = {each.node.name for each in emptied(snapshot)}
+    return frozenset(
+        pod.meta.key for pod in snapshot.pods.values() if pod.node_name in going and _is_movable(pod, snapshot)
+    )
+
+
+def remainder(snapshot: Snapshot, pool: str) -> Remainder:
+    """Return what is still waited for before a pool may go."""
+    nodes = _nodes(snapshot)[pool]
+    pods = [pod for node in nodes for pod in _on(snapshot, node) if is_waited_for(pod, snapshot)]
+    starting = _starting(snapshot, pool)
+    since = snapshot.leaving[pool]
+    overdue_at = since + snapshot.pools[pool].drain_seconds
+    later = [at for at in (overdue_at, *starting) if at > snapshot.now]
+    return Remainder(
+        since=since,
+        overdue_at=overdue_at,
+        nodes=tuple(nodes),
+        pods=tuple(sorted(pod.meta.key for pod in pods)),
+        starting=len(starting),
+        wake_at=min(later, default=None),
+    )
+
+
+def is_waited_for(pod: objects.Pod, snapshot: Snapshot) -> bool:
+    """Tell whether a pod keeps a pool from going."""
+    if not work.is_work(pod) or _is_own(pod, snapshot) or pod.meta.key.namespace == KUBE_SYSTEM:
+        return False
+    return not _is_endless(pod) or not (snapshot.dissolving or _tolerates_everything(pod))
+
+
+def condition(pool: InstancePool, snapshot: Snapshot) -> Manifest:
+    """Write what a pool that is being removed says about it."""
+    left = remainder(snapshot, pool.metadata.name)
+    before, now = pool.status.conditions, snapshot.now
+    return conditions.written(
+        CONDITION, holds=True, reason=left.reason(now), message=str(left), before=before, now=left.since
+    )
+
+
+def _nodes(snapshot: Snapshot) -> dict[str, list[objects.Node]]:
+    """Return the nodes of all pools that are being removed: by their label, or by their group."""
+    found: dict[str, list[objects.Node]] = {pool: [] for pool in sorted(snapshot.leaving)}
+    if not found:
+        return found
+    members = {one.provider_id: group.key.pool for group in snapshot.groups for one in group.members}
+    for _, node in sorted(snapshot.nodes.items()):
+        pool = members.get(node.provider_id) or node.meta.labels.get(keys.INSTANCE_POOL, "")
+        if pool in found:
+            found[pool].append(node)
+    return found
+
+
+def _abandoned(snapshot: Snapshot) -> Iterable[objects.Node]:
+    """Yield nodes that were drained and whose pool is gone."""
+    for node in disruption_taint.marked(snapshot.nodes):
+        if disruption_taint.is_drained(node) and node.meta.labels.get(keys.INSTANCE_POOL) not in snapshot.pools:
+            yield node
+
+
+def _starting(snapshot: Snapshot, pool: str) -> list[float]:
+    """Return until when each instance may still become a node of the pool."""
+    timeout = snapshot.pools[pool].registration_timeout_seconds
+    instances = [one for group in snapshot.groups if group.key.pool == pool for one in group.members]
+    missing = [one.id for one in instances if one.provider_id not in snapshot.by_provider]
+    ends = [snapshot.launched_at[one] + timeout for one in missing if one in snapshot.launched_at]
+    return [at for at in ends if at > snapshot.now]
+
+
+def _on(snapshot: Snapshot, node: objects.Node) -> list[objects.Pod]:
+    name = node.meta.key.name
+    return [pod for pod in supply.pods_on(snapshot, name) if pod.node_name == name]
+
+
+def _is_asked(pod: objects.Pod, snapshot: Snapshot) -> bool:
+    """Tell whether a pod should leave now."""
+    is_time = snapshot.closing or not snapshot.dissolving
+    return is_time and pod.meta.deleted_at is None and _is_movable(pod, snapshot)
+
+
+def _is_movable(pod: objects.Pod, snapshot: Snapshot) -> bool:
+    """Tell whether somebody makes a pod anew elsewhere, and it would not come back here."""
+    is_moved = _is_endless(pod) and not _tolerates_everything(pod)
+    return is_moved and work.is_work(pod) and not _is_own(pod, snapshot)
+
+
+def _is_endless(pod: objects.Pod) -> bool:
+    owner = pod.meta.controller
+    return owner is not None and owner.kind in ENDLESS
+
+
+def _is_own(pod: objects.Pod, snapshot: Snapshot) -> bool:
+    """Tell whether a pod is the runtime itself: the stack stamps its version on it."""
+    return pod.meta.key.namespace == snapshot.home and keys.VERSION in pod.meta.labels
+
+
+def _tolerates_everything(pod: objects.Pod) -> bool:
+    return any(each.operator == "Exists" and not each.key and not each.effect for each in pod.shape.tolerations)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

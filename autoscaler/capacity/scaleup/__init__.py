@@ -1,0 +1,1 @@
+"""From waiting pods to instances: demand, supply, and which nodes take which pods."""

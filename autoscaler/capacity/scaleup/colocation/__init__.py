@@ -1,0 +1,1 @@
+"""Pods that go to one zone together. Pure."""

@@ -1,0 +1,1 @@
+"""Which node groups may get how many more nodes within limits, budgets and costs. Pure."""

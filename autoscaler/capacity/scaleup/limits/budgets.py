@@ -1,0 +1,248 @@
+"""How many more instances pools may start within the seconds and the money that a month may take. Pure.
+
+Launches look ahead, on what is committed: used this month, plus what runs is expected to use until the month is over,
+plus one expected life for each instance that would start. Removals look back: once as much is used as may be, idle
+instances go. Work that runs is never ended for a budget.
+
+What an instance is expected to use: if it has work, until its longest pod has run as long as pods do and it was idle
+for as long as it may be; if it is idle, the rest of that; if it starts, the rest of a whole life. As nobody can tell
+for whom an instance starts, it counts for every scope. A life lasts as long as those of the pool that are over did on
+average; while there is none, as long as a pod and the time that an instance may be idle.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from autoscaler.api.resources.instances import Instance, Phase
+from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.capacity.model import Limit, LimitKind, Reason, Rejection
+from autoscaler.capacity.records import accounting, instance_status
+from autoscaler.capacity.scaleup.scopes import latency
+from autoscaler.cloud.prices import MICROS, Prices
+
+WARNING_PERCENT: Final = 80
+
+
+class State(StrEnum):
+    """How a budget stands."""
+
+    WITHIN = "WithinBudget"
+    NEAR = "BudgetNearlyUsed"
+    """A warning: so much is used that a person should know."""
+    COMMITTED = "BudgetCommitted"
+    """Nothing more is started: what runs is expected to use the rest."""
+    SPENT = "BudgetSpent"
+    """Idle instances go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """All that budgets are made from."""
+
+    now: float
+    pools: Mapping[str, InstancePoolSpec]
+    scopes: Mapping[str, ScopeSpec] = field(default_factory=dict)
+    instances: Collection[Instance] = ()
+    unrecorded: Mapping[str, int] = field(default_factory=dict)
+    """By pool: instances that are asked for or start and have no Instance object yet."""
+    durations: Mapping[accounting.ScopePool, accounting.Durations] = field(default_factory=dict)
+    prices: Prices = field(default_factory=Prices)
+
+
+def budgets(books: Books, used: accounting.MonthToDate) -> tuple[Limit, ...]:
+    """Return all limits of the month with the numbers compared: pools by name, each before its scopes."""
+    by_pool: dict[str, list[Instance]] = defaultdict(list)
+    for instance in books.instances:
+        by_pool[instance.spec.pool].append(instance)
+    found = []
+    for name in sorted(limited_pools(books.pools, books.scopes)):
+        outlook = _Outlook(books, name, books.pools[name], tuple(by_pool[name]))
+        found += [*_of_pool(outlook, used), *_of_scopes(outlook, used)]
+    return tuple(found)
+
+
+def limited_pools(pools: Mapping[str, InstancePoolSpec], scopes: Mapping[str, ScopeSpec]) -> frozenset[str]:
+    """Return the pools that have a limit for a month, or of which a scope may use no more than one."""
+    own = {name for name, spec in pools.items() if _is_limited(spec)}
+    entries = [entry for scope in scopes.values() for entry in scope.pools]
+    return frozenset(
+        own | {each.name for each in entries if each.limits.target_max_seconds_per_month is not None} & pools.keys()
+    )
+
+
+def limits(found: Iterable[Limit]) -> tuple[Limit, ...]:
+    """Return the limits of pools, for placement. Those of scopes are no such limits: they hold for one scope's pods."""
+    return tuple(each for each in found if not each.scope)
+
+
+def scope_limits(found: Iterable[Limit]) -> dict[accounting.ScopePool, Limit]:
+    """Return the limits of scopes. An instance serves a pod at least: plan no more pods than `more` there."""
+    return {accounting.ScopePool(each.scope, each.pool): each for each in found if each.scope}
+
+
+def spent_pools(found: Iterable[Limit]) -> dict[str, Limit]:
+    """Return the pools whose idle instances should go, each with a budget that says so."""
+    return {each.pool: each for each in found if not each.scope and is_spent(each)}
+
+
+def is_spent(budget: Limit) -> bool:
+    """Tell whether as much is used as may be."""
+    return budget.used >= budget.most
+
+
+def is_near(budget: Limit) -> bool:
+    """Tell whether so much is used that a person should know."""
+    return budget.used * 100 >= budget.most * WARNING_PERCENT
+
+
+def state(budget: Limit) -> State:
+    """Tell how a budget stands."""
+    if is_spent(budget):
+        return State.SPENT
+    if budget.more() == 0:
+        return State.COMMITTED
+    return State.NEAR if is_near(budget) else State.WITHIN
+
+
+def excess(spec: InstancePoolSpec, active: int) -> int:
+    """Return how many instances a pool has beyond the most it may have; so many idle ones should go."""
+    most = spec.limits.max_active_instances
+    return 0 if most is None else max(0, active - most)
+
+
+def unpriced(spec: InstancePoolSpec, instance_type: str, known: Prices) -> Rejection | None:
+    """Return why an instance type may not be started under a limit of money; None if it may."""
+    limit, kind = spec.limits.target_max_cost_per_month, spec.specifications.capacity_type
+    if limit is None or (instance_type, kind) in known.hourly_micros:
+        return None
+    return Rejection(reason=Reason.NO_PRICE, what=f"{instance_type} {kind}", wanted=limit)
+
+
+def mean_life_seconds(instances: Iterable[Instance]) -> int | None:
+    """Return how long lives that are over took on average, rounded up; None if there is none."""
+    lengths = [length for each in instances if (length := instance_status.length_seconds(each.status)) is not None]
+    return -(-sum(lengths) // len(lengths)) if lengths else None
+
+
+def _is_limited(spec: InstancePoolSpec) -> bool:
+    limits = spec.limits
+    return limits.target_max_seconds_per_month is not None or limits.target_max_cost_per_month is not None
+
+
+# What is expected
+
+
+class _Outlook:
+    """What a pool's instances are expected to use until the month is over."""
+
+    def __init__(self, books: Books, name: str, spec: InstancePoolSpec, instances: tuple[Instance, ...]) -> None:
+        self.books, self.name, self.spec = books, name, spec
+        self.left = accounting.month_end(books.now) - int(books.now)
+        self.living = [each for each in instances if each.status.phase in accounting.LIVING]
+        self.unrecorded = books.unrecorded.get(name, 0)
+        idle = spec.limits.max_idle_seconds
+        mean = mean_life_seconds(instances)
+        self.life = self._mean_duration() + idle if mean is None else mean
+        self.idle_after_work = 0 if spec.ephemeral else idle
+
+    @property
+    def each(self) -> int:
+        return self.clipped(self.life)
+
+    def clipped(self, seconds: float) -> int:
+        """Return the part of the coming seconds that lies in this month."""
+        return max(0, min(self.left, int(seconds)))
+
+    def rest(self, instance: Instance) -> int:
+        """Return for how long an instance is expected to exist yet, this month."""
+        status, now = instance.status, self.books.now
+        if status.phase is Phase.LAUNCHING and status.instance_created_at is not None:
+            return self.clipped(self.life - (now - status.instance_created_at.timestamp()))
+        if status.idle_since is not None:
+            return self.clipped(self.spec.limits.max_idle_seconds - (now - status.idle_since.timestamp()))
+        work = max((self.rest_of_pod(pod.scope, pod.started_at.timestamp()) for pod in status.running), default=0)
+        return self.clipped(work + self.idle_after_work)
+
+    def rest_of_pod(self, scope: str | None, started_at: float) -> int:
+        """Return for how long a pod is expected to run yet."""
+        return max(0, int(self.duration(scope) - max(0.0, self.books.now - started_at)))
+
+    def duration(self, scope: str | None) -> int:
+        """Return how long a scope's pods run here."""
+        known = self.books.durations.get(accounting.ScopePool(scope or "", self.name))
+        return latency.DURATION_SECONDS if known is None or known.mean_seconds is None else known.mean_seconds
+
+    def _mean_duration(self) -> int:
+        """Return how long pods of all scopes run here, rounded up."""
+        known = [each for key, each in self.books.durations.items() if key.pool == self.name and each.samples]
+        samples = sum(each.samples for each in known)
+        total = sum((each.mean_seconds or 0) * each.samples for each in known)
+        return -(-total // samples) if samples else latency.DURATION_SECONDS
+
+
+def _of_pool(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Limit]:
+    limits = outlook.spec.limits
+    if limits.target_max_seconds_per_month is not None:
+        yield Limit(
+            kind=LimitKind.POOL_SECONDS,
+            pool=outlook.name,
+            most=limits.target_max_seconds_per_month,
+            used=used.seconds.get(outlook.name, 0),
+            expected=sum(map(outlook.rest, outlook.living)) + outlook.unrecorded * outlook.each,
+            each=outlook.each,
+        )
+    if limits.target_max_cost_per_month is not None:
+        yield _of_money(outlook, used, limits.target_max_cost_per_month)
+
+
+def _of_money(outlook: _Outlook, used: accounting.MonthToDate, limit: int) -> Limit:
+    """Reckon with the dearest type that the pool may start: nobody knows yet which one it will be."""
+    capacity, known = outlook.spec.specifications.capacity_type, outlook.books.prices
+    kinds = {*outlook.spec.specifications.instance_types, *(one.status.instance_type or "" for one in outlook.living)}
+    costs = [known.cost_micros(kind, capacity, seconds=outlook.each) or 0 for kind in kinds]
+    each = max(costs, default=0)
+    rests = (
+        known.cost_micros(one.status.instance_type or "", capacity, seconds=outlook.rest(one)) or 0
+        for one in outlook.living
+    )
+    return Limit(
+        kind=LimitKind.POOL_COST,
+        pool=outlook.name,
+        most=limit * MICROS,
+        used=used.cost_micros.get(outlook.name, 0),
+        expected=sum(rests) + outlook.unrecorded * each,
+        each=each,
+    )
+
+
+def _of_scopes(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Limit]:
+    starting = outlook.unrecorded + sum(one.status.phase is Phase.LAUNCHING for one in outlook.living)
+    work = _expected_work(outlook)
+    for name, scope in sorted(outlook.books.scopes.items()):
+        entry = next((each for each in scope.pools if each.name == outlook.name), None)
+        limit = entry.limits.target_max_seconds_per_month if entry is not None else None
+        if limit is not None:
+            yield Limit(
+                kind=LimitKind.SCOPE_SECONDS,
+                pool=outlook.name,
+                scope=name,
+                most=limit,
+                used=used.scopes.get(accounting.ScopePool(name, outlook.name), 0),
+                expected=-(-work[name] // accounting.WHOLE) + starting * outlook.each,
+                each=outlook.each,
+            )
+
+
+def _expected_work(outlook: _Outlook) -> Counter[str]:
+    """Return by scope what its pods are expected to use yet, in millionths of a second."""
+    found: Counter[str] = Counter()
+    for instance in outlook.living:
+        for pod in instance.status.running:
+            if pod.scope is not None:
+                rest = outlook.clipped(outlook.rest_of_pod(pod.scope, pod.started_at.timestamp()))
+                found[pod.scope] += rest * accounting.share_of(pod)
+    return found

@@ -1,0 +1,168 @@
+"""Where waiting pods go: on nodes that are there, on nodes already asked for, on new nodes, or nowhere with a reason.
+
+Pure: no I/O, no clock, no dice; the same situation gives the same placement, in whatever order its parts come. Every
+pod of every demand is in the answer. It must not look at budgets, scopes or latencies: who asks has turned them into
+limits, pools and counts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from autoscaler.api.settings.node_groups import NodeGroupKey
+from autoscaler.capacity import model
+from autoscaler.capacity.scaleup.placement import (
+    choosing,
+    demand_rows,
+    packing,
+    rejecting,
+    supply_rows,
+    trimming,
+    zones,
+)
+
+
+def place(situation: model.Situation, policy: model.Policy | None = None) -> model.Placement:
+    """Place all demands; what zones turn out to lack leads to another attempt, a few at most, and the best counts."""
+    policy = policy or model.Policy()
+    field = supply_rows.SupplyRows(situation)
+    waiting = demand_rows.read(field)
+    census, learnt = zones.Census(field), zones.Learnt()
+    best: _Attempt | None = None
+    for _ in range(2 * len(field.zones) + 1):
+        attempt = _Attempt.make(field, waiting, policy, census=census, learnt=learnt)
+        before = best.left if best else None
+        best = attempt if best is None or attempt.left < best.left else best
+        if not attempt.is_worth_another or (before is not None and attempt.left >= before and not attempt.can_move):
+            break
+    assert best is not None  # noqa: S101 (the range is never empty)
+    return _result(field, waiting, best, census)
+
+
+def why_not(situation: model.Situation, demand: model.Demand) -> tuple[model.Rejection, ...]:
+    """Tell why groups do not take a demand even if it were alone; groups that would are not named."""
+    alone = model.Situation(
+        demands=(demand,), groups=situation.groups, limits=situation.limits, namespaces=situation.namespaces
+    )
+    field = supply_rows.SupplyRows(alone)
+    return rejecting.Explainer(field, choosing.Chooser(field, model.Policy())).rejections(demand_rows.read(field)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """One division into zones, packed and made valid."""
+
+    chooser: choosing.Chooser
+    packed: packing.Packed
+    left: int
+    """How many pods found no place."""
+    is_worth_another: bool
+    """Whether it taught something that another attempt may use."""
+    can_move: bool
+    """Whether lots that stay together have a zone that was not tried."""
+
+    @classmethod
+    def make(
+        cls,
+        field: supply_rows.SupplyRows,
+        waiting: list[demand_rows.DemandRow],
+        policy: model.Policy,
+        *,
+        census: zones.Census,
+        learnt: zones.Learnt,
+    ) -> "_Attempt":
+        chooser = choosing.Chooser(field, policy)
+        division = zones.divide(field, waiting, census=census, open_groups=chooser.open, learnt=learnt)
+        packed = packing.pack(field, division.portions, chooser)
+        taught, can_move = _learn(division, packed, field, learnt), _learn_of_parties(division, learnt)
+        if division.options:
+            trimming.trim(field, packed, census)
+        wanted = sum(lot.demand.count for lot in waiting)
+        return cls(
+            chooser=chooser,
+            packed=packed,
+            left=wanted - sum(count for *_, count in trimming.placed(field, packed)),
+            is_worth_another=taught or can_move,
+            can_move=can_move,
+        )
+
+
+def _learn(
+    division: zones.Division, packed: packing.Packed, field: supply_rows.SupplyRows, learnt: zones.Learnt
+) -> bool:
+    """Note what found no room in its zone; tell whether another division may do better."""
+    news = False
+    in_party = {number for _, members in division.parties.values() for number in members}
+    done: dict[tuple[int, str], int] = {}
+    for zone, _, portion, count in trimming.placed(field, packed) if division.options else ():
+        done[portion.lot.number, zone] = done.get((portion.lot.number, zone), 0) + count
+    for portion in division.portions:
+        if portion.left and portion.zone and portion.lot.number not in in_party:
+            key = (portion.lot.number, portion.zone)
+            cap = done.get(key, 0)
+            if cap < learnt.caps.get(key, portion.lot.demand.count):
+                learnt.caps[key] = cap
+                news = news or len(division.options[portion.lot.number]) > 1
+    return news
+
+
+def _learn_of_parties(division: zones.Division, learnt: zones.Learnt) -> bool:
+    """Note how many pods of lots that stay together found no room in their zone; tell whether that is news."""
+    news = False
+    for name, (zone, members) in division.parties.items():
+        left = sum(portion.left for portion in division.portions if portion.lot.number in members)
+        if left and zone not in learnt.left.get(name, {}):
+            learnt.left.setdefault(name, {})[zone] = left
+            news = True
+    return news
+
+
+def _result(
+    field: supply_rows.SupplyRows, waiting: list[demand_rows.DemandRow], attempt: _Attempt, census: zones.Census
+) -> model.Placement:
+    chooser, packed = attempt.chooser, attempt.packed
+    placed: dict[int, int] = {}
+    for _, _, portion, count in trimming.placed(field, packed):
+        placed[portion.lot.number] = placed.get(portion.lot.number, 0) + count
+    missing = [(lot, lot.demand.count - placed.get(lot.number, 0)) for lot in waiting]
+    return model.Placement(
+        landings=tuple(
+            model.Landing(room=field.rooms[number].name, shares=_shares(content))
+            for number, content in sorted(packed.rooms.items())
+            if content
+        ),
+        expected=_fillings([asked.key for asked in field.asked], packed.asked),
+        launches=_fillings([group.key for group in field.groups], packed.groups),
+        unplaced=_unplaced(field, [(lot, count) for lot, count in missing if count], chooser, packed, census),
+    )
+
+
+def _unplaced(
+    field: supply_rows.SupplyRows,
+    missing: list[tuple[demand_rows.DemandRow, int]],
+    chooser: choosing.Chooser,
+    packed: packing.Packed,
+    census: zones.Census,
+) -> tuple[model.Unplaced, ...]:
+    if not missing:
+        return ()
+    explainer = rejecting.Explainer(field, chooser, trimming.counted(field, packed, census))
+    return tuple(
+        model.Unplaced(demand=lot.demand, count=count, rejections=explainer.rejections(lot)) for lot, count in missing
+    )
+
+
+def _fillings(
+    keys: list[NodeGroupKey], entries: Iterable[tuple[int, int, packing.Content]]
+) -> tuple[model.Filling, ...]:
+    return tuple(
+        model.Filling(key=keys[number], nodes=nodes, shares=_shares(content)) for number, nodes, content in entries
+    )
+
+
+def _shares(content: packing.Content) -> tuple[model.Share, ...]:
+    """Return the content of a node; portions of one demand on one node are one share."""
+    counts: dict[int, tuple[model.Demand, int]] = {}
+    for portion, count in content:
+        _, before = counts.get(portion.lot.number, (portion.lot.demand, 0))
+        counts[portion.lot.number] = (portion.lot.demand, before + count)
+    return tuple(model.Share(demand=demand, count=count) for demand, count in counts.values())

@@ -1,0 +1,138 @@
+"""The pools of a scope, in the order in which its waiting pods try them, with what each may do for it. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from autoscaler.api import keys
+from autoscaler.api.resources.scopes import ScopePool
+from autoscaler.capacity import work
+from autoscaler.capacity.model import Limit
+from autoscaler.capacity.records import accounting
+from autoscaler.capacity.scaleup import supply
+from autoscaler.capacity.scaleup.limits import budgets, offers
+from autoscaler.capacity.scaleup.scopes import latency
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import objects
+
+Tiers = tuple[frozenset[str], ...]
+Requests = Mapping[str, int]
+NO_TARGET: Final = latency.Target()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Pools that are tried together."""
+
+    tiers: Tiers
+    target: latency.Target = NO_TARGET
+    budget: Limit | None = None
+    """The scope's own in this pool."""
+    running: tuple[Requests, ...] = ()
+    """What the scope's pods request that run there and end by themselves."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether it has neither target nor budget."""
+        return self.budget is None and self.target == NO_TARGET
+
+    def busy(self, coming: Iterable[Requests]) -> int:
+        """Count the running pods whose places any of those that come can take."""
+        largest: dict[str, int] = {}
+        for each in coming:
+            largest |= {name: max(amount, largest.get(name, 0)) for name, amount in each.items()}
+        return sum(latency.makes_room(each, (largest,)) for each in self.running)
+
+
+@dataclass(slots=True, kw_only=True)
+class ScopeBudget:
+    """What is left of a scope's budgets, in instances, by pool."""
+
+    left: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, scope: str) -> "ScopeBudget":
+        found = budgets.scope_limits(offers.monthly(snapshot))
+        return cls(left={key.pool: budget.more() for key, budget in found.items() if key.scope == scope})
+
+    def take(self, stage: Stage, wanted: int) -> int:
+        """Take as much as is wanted and there."""
+        if stage.budget is None:
+            return wanted
+        taken = min(wanted, self.left[stage.budget.pool])
+        self.left[stage.budget.pool] -= taken
+        return taken
+
+    def give_back(self, stage: Stage, unused: int) -> None:
+        """Take back what was not used."""
+        if stage.budget is not None:
+            self.left[stage.budget.pool] += unused
+
+
+def rationed(snapshot: Snapshot, scope: str) -> dict[str, ScopePool]:
+    """Return a scope's pools that have a target or a budget."""
+    found = snapshot.scopes.get(scope)
+    return {
+        entry.name: entry
+        for entry in (found.pools if found is not None else ())
+        if entry.name in snapshot.pools
+        and (entry.limits.target_latency_seconds is not None or entry.limits.target_max_seconds_per_month is not None)
+    }
+
+
+def of_scope(snapshot: Snapshot, scope: str, tiers: Tiers, *, may_wait: bool) -> list[Stage]:
+    """Return a scope's pools in order; those with neither target nor budget stay together in their tiers.
+
+    Targets are for pods that may wait; budgets are for all.
+    """
+    entries = rationed(snapshot, scope)
+    limits = budgets.scope_limits(offers.monthly(snapshot))
+    running = _running(snapshot, scope) if may_wait else {}
+    found: list[Stage] = []
+    for tier in tiers:
+        found += [
+            Stage(
+                tiers=(frozenset({name}),),
+                target=_target(snapshot, scope, entries[name]) if may_wait else NO_TARGET,
+                budget=limits.get(accounting.ScopePool(scope, name)),
+                running=tuple(running.get(name, ())),
+            )
+            for name in sorted(tier & entries.keys())
+        ]
+        others = tier.difference(entries)
+        if others and found and found[-1].is_plain:
+            found[-1] = Stage(tiers=(*found[-1].tiers, others))
+        elif others:
+            found.append(Stage(tiers=(others,)))
+    return found
+
+
+def _target(snapshot: Snapshot, scope: str, entry: ScopePool) -> latency.Target:
+    pool, known = snapshot.pools[entry.name], snapshot.durations.get(accounting.ScopePool(scope, entry.name))
+    instances = [each for each in snapshot.instances if each.spec.pool == entry.name]
+    return latency.Target(
+        target_seconds=entry.limits.target_latency_seconds,
+        boot_seconds=latency.boot_seconds(instances, snapshot.by_provider, pool.registration_timeout_seconds),
+        duration_seconds=known.mean_seconds if known is not None else None,
+        is_ephemeral=pool.ephemeral,
+    )
+
+
+def _running(snapshot: Snapshot, scope: str) -> dict[str, list[Requests]]:
+    """Return by pool what the scope's pods request that will make room when they end."""
+    namespaces = {name for name, labels in snapshot.namespaces.items() if labels.get(keys.SCOPE) == scope}
+    pools = {
+        node.meta.key.name: node.meta.labels[keys.INSTANCE_POOL]
+        for node in snapshot.nodes.values()
+        if keys.INSTANCE_POOL in node.meta.labels and supply.is_usable(node)
+    }
+    found: dict[str, list[Requests]] = {}
+    for pod in snapshot.pods.values():
+        if pod.node_name in pools and pod.meta.key.namespace in namespaces and _ends(pod):
+            found.setdefault(pools[pod.node_name], []).append(pod.shape.requests)
+    return found
+
+
+def _ends(pod: objects.Pod) -> bool:
+    owner = pod.meta.controller
+    return owner is not None and owner.kind in work.FINITE and work.is_work(pod)

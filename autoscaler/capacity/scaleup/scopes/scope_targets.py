@@ -1,0 +1,284 @@
+"""How many of a scope's waiting pods may start instances in which of its pools. Pure.
+
+A scope may give each of its pools a target latency and a budget. Its pods go through its pools in order: each serves
+as many as its target asks for and its budget, its limits and its groups allow, and the rest flows on to the next. What
+a pool serves within its target gets no instance of its own: it waits for a place to become free, and is told so.
+
+Pods that only work together and pods that never end do not wait for others; budgets hold for them too. Scopes that
+give neither targets nor budgets are planned in one go, with all others.
+"""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from autoscaler.capacity.model import (
+    Demand,
+    Filling,
+    Landing,
+    Placement,
+    Policy,
+    Reason,
+    Rejection,
+    Situation,
+    Unplaced,
+)
+from autoscaler.capacity.scaleup import placement
+from autoscaler.capacity.scaleup.scopes import latency, scope_pools
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.kube import objects
+
+Pods = Mapping[Demand, tuple[objects.Pod, ...]]
+Refusals = Mapping[Demand, tuple[Rejection, ...]]
+_MANY: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Pods that start no instance, and why."""
+
+    demand: Demand
+    pods: tuple[objects.Pod, ...]
+    rejections: tuple[Rejection, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rationed:
+    """Where pods go, and who was not even asked for."""
+
+    placed: Placement
+    pods: Pods
+    """The pods of each demand that was placed."""
+    origins: Mapping[Demand, Demand] = field(default_factory=dict)
+    """For demands that were made of another one: of which."""
+    held: tuple[Held, ...] = ()
+
+
+def place(snapshot: Snapshot, situation: Situation, pods: Pods, policy: Policy) -> Rationed:
+    """Place all demands; those of scopes with targets or budgets go through the scope's pools one after the other."""
+    batches = [batch for demands in _by_scope(snapshot, pods) for batch in _batches(snapshot, demands, pods)]
+    if not batches:
+        return Rationed(placed=placement.place(situation, policy), pods=pods)
+    taken = {demand for batch in batches for demand in batch.pods}
+    free = tuple(demand for demand in situation.demands if demand not in taken)
+    whole = [*free, *(demand for batch in batches for demand in batch.whole.values())]
+    there = placement.place(dataclasses.replace(situation, demands=tuple(whole), groups=()), policy)
+    counts = _counts(there.landings, there.expected)
+    for batch in batches:
+        batch.begin(counts)
+    trials = _Trials(situation)
+    while True:
+        for batch in batches:
+            batch.ask(trials.unfit)
+        parts = [part.demand for batch in batches for part in batch.parts]
+        placed = placement.place(dataclasses.replace(situation, demands=(*free, *parts)), policy)
+        missing = {each.demand: each for each in placed.unplaced}
+        if not [batch for batch in batches if batch.goes_on(missing)]:
+            return _rationed(placed, pods, batches)
+
+
+def _by_scope(snapshot: Snapshot, pods: Pods) -> Iterator[list[Demand]]:
+    """Yield the demands of each scope that has a target or a budget."""
+    found: dict[str, list[Demand]] = {}
+    for demand in pods:
+        found.setdefault(demand.scope, []).append(demand)
+    for scope in sorted(found):
+        if scope_pools.rationed(snapshot, scope):
+            yield found[scope]
+
+
+class _Trials:
+    """Knows who would not be taken even without a limit: who asks in vain must not crowd out others."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._known: dict[tuple[scope_pools.Tiers, object], tuple[Rejection, ...] | None] = {}
+        """What pools say to pods that are alike, whosever they are; None: they take them."""
+
+    def unfit(self, demands: Iterable[Demand], stage: scope_pools.Stage) -> Refusals:
+        """Return the demands that the pools of a stage would not take."""
+        keys = {demand: (stage.tiers, _kind(demand)) for demand in demands}
+        new = {key: demand for demand, key in keys.items() if key not in self._known}
+        if new:
+            self._known |= self._try(new, stage)
+        said = {demand: self._known[key] for demand, key in keys.items()}
+        return {demand: why for demand, why in said.items() if why is not None}
+
+    def _try(
+        self, demands: Mapping[tuple[scope_pools.Tiers, object], Demand], stage: scope_pools.Stage
+    ) -> dict[tuple[scope_pools.Tiers, object], tuple[Rejection, ...] | None]:
+        pools, there = frozenset[str]().union(*stage.tiers), self._situation
+        groups = tuple(dataclasses.replace(each, more=_MANY) for each in there.groups if each.key.pool in pools)
+        ones = {dataclasses.replace(each, count=1, pools=stage.tiers): key for key, each in demands.items()}
+        tried = placement.place(Situation(demands=tuple(ones), groups=groups, namespaces=there.namespaces))
+        return {**dict.fromkeys(demands), **{ones[each.demand]: each.rejections for each in tried.unplaced}}
+
+
+def _kind(demand: Demand) -> object:
+    """Return what decides whether an empty node takes a pod; where rules between pods do, its own self."""
+    if demand.shape.affinity is not None or demand.shape.spread:
+        return demand
+    return demand.shape, demand.zones, frozenset(demand.missed.items())
+
+
+def _counts(landings: Iterable[Landing], expected: Iterable[Filling]) -> Mapping[Demand, int]:
+    found: Counter[Demand] = Counter()
+    for landing in landings:
+        for share in landing.shares:
+            found[share.demand] += share.count
+    for filling in expected:
+        for share in filling.shares:
+            found[share.demand] += share.count * filling.nodes
+    return found
+
+
+def _rationed(placed: Placement, pods: Pods, batches: Iterable["_Batch"]) -> Rationed:
+    made, origins, held = dict(pods), dict[Demand, Demand](), list[Held]()
+    for batch in batches:
+        left = dict(batch.pods)
+        for origin in left:
+            made.pop(origin, None)
+        for part in batch.parts:
+            count = part.demand.count
+            made[part.demand], left[part.origin] = left[part.origin][:count], left[part.origin][count:]
+            origins[part.demand] = part.origin
+        held += [Held(demand=each, pods=rest, rejections=batch.why(each)) for each, rest in left.items() if rest]
+    return Rationed(placed=placed, pods=made, origins=origins, held=tuple(held))
+
+
+# Pods of a scope, on their way through its pools
+
+
+def _batches(snapshot: Snapshot, demands: list[Demand], pods: Pods) -> "Iterator[_Batch]":
+    """Yield a scope's pods that wait for nobody, then those that may."""
+    scope, tiers = demands[0].scope, demands[0].pools or ()
+    purse = scope_pools.ScopeBudget.of(snapshot, scope)
+    for may_wait in (False, True):
+        chosen = {each: tuple(pod for pod in pods[each] if latency.may_wait(pod) is may_wait) for each in demands}
+        chosen = {each: found for each, found in chosen.items() if found}
+        if chosen:
+            yield _Batch(chosen, scope_pools.of_scope(snapshot, scope, tiers, may_wait=may_wait), purse)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Part:
+    """Pods of a demand that may start instances in the pools of a stage."""
+
+    origin: Demand
+    demand: Demand
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asking:
+    """What is asked of the stage whose turn it is."""
+
+    fitting: tuple[Demand, ...] = ()
+    """Those that it would take."""
+    wanted: int = 0
+    asked: int = 0
+    """Less, if a budget says so."""
+    busy: int = 0
+
+
+class _Batch:
+    """Pods of one scope, all of which may wait for others or none of which may."""
+
+    def __init__(self, pods: Pods, turns: list[scope_pools.Stage], purse: scope_pools.ScopeBudget) -> None:
+        self.pods = pods
+        self.whole = {origin: dataclasses.replace(origin, count=len(found)) for origin, found in pods.items()}
+        self.parts: list[_Part] = []
+        self._stages = turns
+        self._purse = purse
+        self._turn = 0
+        self._rest = {origin: len(found) for origin, found in pods.items()}
+        """The pods that no stage so far serves."""
+        self._room: dict[Demand, int] = {}
+        """The pods for which there is room or will be, until they are part of what is asked for."""
+        self._why: dict[Demand, list[Rejection]] = {origin: [] for origin in pods}
+        self._asking = _Asking()
+
+    def begin(self, there: Mapping[Demand, int]) -> None:
+        """Take note of the room that is there or on its way."""
+        self._room = {origin: there.get(whole, 0) for origin, whole in self.whole.items()}
+
+    def why(self, origin: Demand) -> tuple[Rejection, ...]:
+        """Return why pods of a demand were not asked for."""
+        return tuple(dict.fromkeys(self._why[origin]))
+
+    def ask(self, unfit: Callable[[Iterable[Demand], scope_pools.Stage], Refusals]) -> None:
+        """Ask the next pools that take any of the pods for as much as target and budget say."""
+        while self._turn < len(self._stages):
+            stage, waiting = self._stages[self._turn], [origin for origin, rest in self._rest.items() if rest]
+            refused = unfit(waiting, stage)
+            for origin, rejections in refused.items():
+                self._why[origin] += rejections
+            fitting = [origin for origin in waiting if origin not in refused]
+            if fitting:
+                self._ask(stage, fitting)
+                return
+            self._turn += 1
+        for origin in [origin for origin, count in self._room.items() if count]:
+            self._add(origin, 0, ())
+
+    def goes_on(self, missing: Mapping[Demand, Unplaced]) -> bool:
+        """Let flow on what the stage does not serve; False if nothing does, or there is no other pool."""
+        if self._turn >= len(self._stages):
+            return False
+        stage, here = self._stages[self._turn], [part for part in self.parts if part.turn == self._turn]
+        lost = {part.origin: missing[part.demand] for part in here if part.demand in missing}
+        self._serve(stage, {part.origin: part.demand.count for part in here}, lost)
+        self._turn += 1
+        if not any(self._rest.values()) or self._turn >= len(self._stages):
+            self._turn = len(self._stages)
+            return any(self._room.values())
+        self._purse.give_back(stage, min(self._asking.asked, sum(each.count for each in lost.values())))
+        for part in here:
+            if part.origin in lost:
+                self._why[part.origin] += lost[part.origin].rejections
+                count = part.demand.count - lost[part.origin].count
+                part.demand = dataclasses.replace(part.demand, count=count)
+        self.parts = [part for part in self.parts if part.demand.count]
+        return True
+
+    def _ask(self, stage: scope_pools.Stage, fitting: list[Demand]) -> None:
+        busy = stage.busy(origin.shape.requests for origin in fitting)
+        patience = latency.patience(sum(self._rest[origin] for origin in fitting), stage.target, busy=busy)
+        left = [self._left(origin) for origin in fitting]
+        wanted = min(max(0, patience.places - sum(self._room[origin] for origin in fitting)), sum(left))
+        asked = self._purse.take(stage, wanted)
+        why = [Rejection(reason=Reason.PATIENCE, numbers=patience)] if patience.left else []
+        if asked < wanted:
+            why.append(Rejection(reason=Reason.LIMIT, numbers=stage.budget))
+        for origin, more in zip(fitting, latency.shared(asked, left), strict=True):
+            self._why[origin] += why
+            self._add(origin, more, stage.tiers)
+        self._asking = _Asking(fitting=tuple(fitting), wanted=wanted, asked=asked, busy=busy)
+
+    def _add(self, origin: Demand, more: int, tiers: scope_pools.Tiers) -> None:
+        count = self._room[origin] + more
+        self._room[origin] = 0
+        if count:
+            demand = dataclasses.replace(origin, count=count, pools=tiers)
+            self.parts.append(_Part(origin=origin, demand=demand, turn=self._turn))
+
+    def _left(self, origin: Demand) -> int:
+        """Return how many pods of a demand are neither asked for nor have room."""
+        given = sum(part.demand.count for part in self.parts if part.origin is origin)
+        return len(self.pods[origin]) - self._room[origin] - given
+
+    def _serve(self, stage: scope_pools.Stage, given: Mapping[Demand, int], lost: Mapping[Demand, Unplaced]) -> None:
+        """Take those out of the batch that the stage serves, at once or within its target."""
+        fitting = self._asking.fitting
+        if not lost and self._asking.asked == self._asking.wanted:
+            self._rest |= dict.fromkeys(fitting, 0)
+            return
+        placed = {origin: count - (lost[origin].count if origin in lost else 0) for origin, count in given.items()}
+        for origin, count in placed.items():
+            self._rest[origin] -= count
+        later = latency.served(sum(placed.values()), stage.target, busy=self._asking.busy) - sum(placed.values())
+        rests = [self._rest[origin] for origin in fitting]
+        for origin, count in zip(fitting, latency.shared(max(0, later), rests), strict=True):
+            self._rest[origin] -= count

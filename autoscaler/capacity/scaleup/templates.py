@@ -1,0 +1,80 @@
+"""What a node of a group will be, before there is one. Pure.
+
+Labels and taints are those that the group's tags promise, with those that every node has and those that a Machine
+which selects it will add. Room is what the instance
+type leaves for pods, less what DaemonSets will take of it; where an instance is for one pod alone, it is room for one.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from autoscaler.api import keys
+from autoscaler.capacity.model import PODS, Template
+from autoscaler.capacity.scaleup import ephemeral, learned_allocatable, machine_nodes
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import catalogue
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import objects, selecting, shapes, wire
+
+
+def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:
+    """Return what the group's next node will be; None if nobody knows its instance type."""
+    kind = snapshot.types.get(group.key.instance_type)
+    if kind is None:
+        return None
+    own = _labels(group, kind)
+    allocatable = {**catalogue.expected(kind, group.node), **learned_allocatable.offered(snapshot.learned, group.key)}
+    coming = machine_nodes.predicted(snapshot.machines, own, allocatable)
+    labels = {**own, **coming.labels}
+    first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.node.taints)
+    taints = (*first, *coming.taints)
+    left = _without_daemons(allocatable, snapshot.daemons, labels, taints)
+    return Template(
+        labels=labels,
+        allocatable={**left, PODS: min(1, left.get(PODS, 0))} if ephemeral.is_for_one(taints) else left,
+        taints=ephemeral.planned(taints),
+        capacity={**kind.capacity(), **group.node.resources},
+    )
+
+
+def _labels(group: cloud.NodeGroup, kind: catalogue.InstanceType) -> Mapping[str, str]:
+    return {
+        keys.OS: "linux",
+        keys.ARCHITECTURE: str(kind.architecture),
+        keys.INSTANCE_TYPE: group.key.instance_type,
+        keys.ZONE: group.key.zone,
+        keys.ZONE_BETA: group.key.zone,
+        **group.node.labels,
+    }
+
+
+def _without_daemons(
+    allocatable: Mapping[str, int],
+    daemons: Iterable[shapes.Shape],
+    labels: Mapping[str, str],
+    taints: tuple[objects.NodeTaint, ...],
+) -> Mapping[str, int]:
+    left = dict(allocatable)
+    for daemon in daemons:
+        if _takes(daemon, labels, taints):
+            left[PODS] = left.get(PODS, 0) - 1
+            for name, amount in daemon.requests.items():
+                left[name] = left.get(name, 0) - amount
+    return {name: max(0, amount) for name, amount in left.items()}
+
+
+def _takes(daemon: shapes.Shape, labels: Mapping[str, str], taints: tuple[objects.NodeTaint, ...]) -> bool:
+    """Tell whether a DaemonSet would put a pod on such a node."""
+    if any(labels.get(key) != value for key, value in daemon.node_selector.items()):
+        return False
+    if selecting.untolerated(taints, daemon.tolerations) is not None:
+        return False
+    affinity = daemon.affinity.node_affinity if daemon.affinity else None
+    if affinity is None or affinity.required is None:
+        return True
+    return any(_meets(term, labels) for term in affinity.required.node_selector_terms)
+
+
+def _meets(term: wire.NodeTerm, labels: Mapping[str, str]) -> bool:
+    if term.match_fields or not term.match_expressions:
+        return False
+    return all(selecting.holds(each, labels.get(each.key)) for each in term.match_expressions)

@@ -1,0 +1,132 @@
+"""Why a pod waits: its own state first, then what nodes and every node group say."""
+
+from typing import Any
+
+import pytest
+
+from autoscaler.api import keys
+from autoscaler.api.resources.base import Condition
+from autoscaler.api.resources.pools import InstancePool
+from autoscaler.capacity.reporting import explaining
+from autoscaler.kube import objects
+from tests import builders as manifests
+from tests.autoscaler.capacity import seen
+
+
+def pool(name: str = "gpu", *groups: dict[str, Any], active: int = 0, **spec: Any) -> InstancePool:
+    manifest = manifests.resource("InstancePool", name=name, **spec)
+    return InstancePool.model_validate({**manifest, "status": {"nodeGroups": list(groups), "activeInstances": active}})
+
+
+def group(zone: str = "a", **changes: Any) -> dict[str, Any]:
+    return {
+        "name": f"asg-{zone}",
+        "zone": zone,
+        "instanceType": "m5.xlarge",
+        "maximum": 3,
+        "allocatable": {"cpu": "3920m", "memory": "15Gi", "pods": "58"},
+        **changes,
+    }
+
+
+def explained(
+    pod: objects.Pod, *pools: InstancePool, nodes: tuple[objects.Node, ...] = (), **more: Any
+) -> explaining.Explanation:
+    return explaining.explain(
+        explaining.Evidence(
+            now=seen.NOW,
+            pod=pod,
+            pods={},
+            nodes={node.meta.key: node for node in nodes},
+            namespaces={},
+            pools=pools,
+            scopes=(),
+            **more,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "want"),
+    [
+        ({"node": "n"}, "it is on node n"),
+        ({"schedulingGates": [{"name": "sluice.dev/admission"}]}, "behind its scheduling gates: sluice.dev/admission"),
+        ({"schedulerName": "volcano"}, "left to its scheduler volcano"),
+        ({"priority": -50}, "its priority -50 is below -10"),
+        ({"owner": "DaemonSet"}, "DaemonSet"),
+        ({"metadata": {"deletionTimestamp": seen.STAMP}}, "being deleted"),
+        ({"status": {"nominatedNodeName": "n"}}, "node n is being cleared"),
+    ],
+)
+def test_a_pod_that_no_instance_would_help_says_why(what: dict[str, Any], want: str) -> None:
+    assert want in explained(seen.pod(**what), pool("gpu", group())).summary
+
+
+def test_groups_of_other_zones_than_a_pods_volume_do_not_take_it() -> None:
+    claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    zones = {objects.Key("default", "data"): frozenset({"b"})}
+    result = explained(seen.pod(volumes=claimed), pool("gpu", group("a"), group("b")), claim_zones=zones)
+    assert [verdict.says for verdict in result.verdicts] == ["the pod's volume is in zone b", "would take it"]
+
+
+def test_every_group_says_something() -> None:
+    result = explained(
+        seen.pod(cpu="3"),
+        pool("gpu", group("a"), group("b", desired=3), group("c", reason="InsufficientCapacity: none left")),
+        pool("small", group("a", allocatable={"cpu": "1930m", "memory": "7Gi", "pods": "29"})),
+    )
+    assert [(verdict.key.pool, verdict.key.zone, verdict.says) for verdict in result.verdicts] == [
+        ("gpu", "a", "would take it"),
+        ("gpu", "b", "the group has 3 of at most 3"),
+        ("gpu", "c", "InsufficientCapacity: none left"),
+        ("small", "a", "cpu: wants 3, has 1.93"),
+    ]
+    assert result.summary == "no node has room for it; 1 of 4 node groups would take it"
+
+
+@pytest.mark.parametrize(("reason", "fits"), [("BudgetSpent", False), ("BudgetNearlyUsed", True)])
+def test_a_budget_that_is_used_up_is_named(reason: str, fits: bool) -> None:  # noqa: FBT001
+    said = {"type": "WithinBudget", "status": "False", "reason": reason, "message": "the pool may use 10 s"}
+    spent = pool("gpu", group())
+    status = spent.status.model_copy(
+        update={"conditions": (Condition.model_validate({**said, "lastTransitionTime": seen.STAMP}),)}
+    )
+    (verdict,) = explained(seen.pod(), spent.model_copy(update={"status": status})).verdicts
+    assert verdict.fits is fits
+    assert fits or verdict.says == "the pool may use 10 s"
+
+
+def test_a_limit_of_the_pool_is_named() -> None:
+    (verdict,) = explained(seen.pod(), pool("gpu", group(), active=2, limits__maxActiveInstances=2)).verdicts
+    assert verdict.says == "the pool has 2 of at most 2 instances"
+
+
+def test_nodes_with_room_are_named() -> None:
+    result = explained(seen.pod(), nodes=(seen.node(), seen.node("full", unschedulable=True)))
+    assert result.room == ("node",)
+
+
+def test_the_taint_of_an_ephemeral_group_is_no_reason_against_it() -> None:
+    taint = {"key": keys.RESERVED_FOR, "value": keys.RESERVED_FOR_NONE, "effect": "NoSchedule"}
+    (verdict,) = explained(seen.pod(), pool("once", group(taints=[taint]), ephemeral=True)).verdicts
+    assert verdict.says == "would take it"
+
+
+def test_an_instance_for_one_pod_is_room_while_it_is_free_and_for_whom_it_is_kept() -> None:
+    def kept(name: str, value: str) -> objects.Node:
+        return seen.node(name, taints=[{"key": keys.RESERVED_FOR, "value": value, "effect": "NoSchedule"}])
+
+    own = [{"key": keys.RESERVED_FOR, "operator": "Equal", "value": "pod", "effect": "NoSchedule"}]
+    nodes = (kept("free", keys.RESERVED_FOR_NONE), kept("mine", "pod"), kept("theirs", "other"))
+    assert explained(seen.pod(tolerations=own), nodes=nodes).room == ("free", "mine")
+    assert explained(seen.pod(), nodes=nodes).room == ("free",)
+
+
+def test_a_pod_that_waits_for_a_zone_says_so_and_every_group_says_something() -> None:
+    gated = seen.pod(waits=False, schedulingGates=[{"name": "sluice.dev/placement"}])
+    got = explained(gated, pool("gpu", group("a"), group("b", maximum=0)))
+    assert "until one zone has room on ready nodes for all pods of its owner" in got.summary
+    assert "taken by 1 of 2 node groups" in got.summary
+    assert [verdict.fits for verdict in got.verdicts] == [True, False]
+    there = explained(gated, pool("gpu", group()), nodes=(seen.node(),))
+    assert "find room on 1 nodes" in there.summary

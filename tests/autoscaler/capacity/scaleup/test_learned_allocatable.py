@@ -1,0 +1,104 @@
+"""What nodes really offer: the least of them, for one launch template, and kept in the pool's status."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from autoscaler.api import keys
+from autoscaler.api.resources.pools import InstancePool
+from autoscaler.capacity.records.accounting import MonthToDate
+from autoscaler.capacity.reporting import pool_status
+from autoscaler.capacity.scaleup import learned_allocatable
+from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
+from tests import builders
+from tests.autoscaler.capacity import seen
+
+TEMPLATE = cloud.TemplateRef(id="lt-1", version="3")
+
+
+def world(*offered: Mapping[str, int], template: cloud.TemplateRef | None = TEMPLATE, **more: Any) -> Snapshot:
+    names = [f"i-{number}" for number in range(len(offered))]
+    nodes = [
+        msgspec.structs.replace(seen.node(name, instance=name), allocatable=dict(amounts))
+        for name, amounts in zip(names, offered, strict=True)
+    ]
+    return seen.snapshot(groups=(seen.group(*names, template=template),), nodes=nodes, **more)
+
+
+def learned(snapshot: Snapshot, known: learned_allocatable.Known | None = None) -> dict[str, int] | None:
+    found = learned_allocatable.learn(known or {}, snapshot).get(snapshot.groups[0].key)
+    return dict(found.amounts) if found is not None else None
+
+
+def test_the_least_of_all_nodes_counts() -> None:
+    assert learned(world({"cpu": 3900, "memory": 5}, {"cpu": 3800, "memory": 9})) == {"cpu": 3800, "memory": 5}
+
+
+def test_a_device_counts_once_it_has_appeared() -> None:
+    assert learned(world({"cpu": 1, keys.GPU_RESOURCE: 0})) == {"cpu": 1}
+    assert learned(world({"cpu": 1, keys.GPU_RESOURCE: 4})) == {"cpu": 1, keys.GPU_RESOURCE: 4}
+
+
+def test_nodes_of_another_template_teach_nothing() -> None:
+    both = world({"cpu": 100}, {"cpu": 200}, outdated=frozenset({cloud.InstanceId("i-0")}))
+    assert learned(both) == {"cpu": 200}
+
+
+def test_what_was_learned_stays_when_the_nodes_are_gone_and_goes_with_the_template() -> None:
+    known = learned_allocatable.learn({}, world({"cpu": 100}))
+    assert learned(world(), known) == {"cpu": 100}
+    assert learned(world(template=dataclasses.replace(TEMPLATE, version="4")), known) is None
+
+
+def test_groups_differ_by_what_their_nodes_are_made_from() -> None:
+    plain = seen.group(template=TEMPLATE)
+    others = [
+        dataclasses.replace(plain, template=dataclasses.replace(TEMPLATE, version="4")),
+        dataclasses.replace(plain, node=cloud.NodeTemplate(labels={"a": "b"})),
+        dataclasses.replace(plain, node=cloud.NodeTemplate(resources={keys.GPU_RESOURCE: 1})),
+    ]
+    assert len({learned_allocatable.template_hash(group) for group in (plain, *others)}) == 4
+    assert learned_allocatable.template_hash(
+        dataclasses.replace(plain, desired=7)
+    ) == learned_allocatable.template_hash(plain)
+
+
+@pytest.mark.parametrize("template", [None, cloud.TemplateRef(id="lt-1", version="$Latest")], ids=["none", "latest"])
+def test_a_template_that_may_change_unseen_is_not_kept(template: cloud.TemplateRef | None) -> None:
+    assert learned_allocatable.template_hash(seen.group(template=template)) is None
+
+
+def written(snapshot: Snapshot) -> InstancePool:
+    """Return the pool with what is published of a snapshot."""
+    pool = InstancePool.model_validate(builders.resource("InstancePool", name="workers"))
+    month = pool_status.Month(to_date=MonthToDate(month="2026-01", seconds={}, scopes={}, cost_micros={}))
+    changes = pool_status.changes(pool, snapshot, month, None)
+    return InstancePool.model_validate({**builders.resource("InstancePool", name="workers"), "status": changes})
+
+
+def test_what_a_pool_wrote_is_read_again_for_the_same_template_alone() -> None:
+    snapshot = world({"cpu": 3850, "memory": 2**33, keys.GPU_RESOURCE: 2})
+    known = learned_allocatable.learn({}, snapshot)
+    pool = written(dataclasses.replace(snapshot, learned=learned_allocatable.amounts(known)))
+    assert learned_allocatable.recall({}, [pool], snapshot.groups) == known
+    changed = world(template=dataclasses.replace(TEMPLATE, version="4"))
+    assert learned_allocatable.recall({}, [pool], changed.groups) == {}
+
+
+def test_what_is_known_better_is_not_overwritten() -> None:
+    snapshot = world({"cpu": 3850})
+    known = learned_allocatable.learn({}, snapshot)
+    pool = written(dataclasses.replace(snapshot, learned=learned_allocatable.amounts(known)))
+    better = learned_allocatable.learn({}, world({"cpu": 1}))
+    assert learned_allocatable.recall(better, [pool], snapshot.groups) == better
+
+
+def test_of_very_many_resources_those_that_every_node_has_are_written() -> None:
+    many = {f"example.com/device-{number:02}": 1 for number in range(20)} | {"cpu": 100, "memory": 5, "pods": 9}
+    told = pool_status.quantities(many)
+    assert len(told) == 16
+    assert {"cpu": "100m", "memory": "5", "pods": "9"}.items() <= told.items()
