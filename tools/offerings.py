@@ -21,7 +21,8 @@ import botocore.config
 import botocore.exceptions
 import yaml
 
-from autoscaler.cloud import catalogue, ec2_documents
+from autoscaler.cloud import catalogue
+from autoscaler.cloud.aws import ec2_documents
 from components.regions import offerings
 
 if TYPE_CHECKING:

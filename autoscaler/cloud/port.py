@@ -39,7 +39,7 @@ class Cloud(Protocol):
         """Return what the group did or failed to do since then, newest first; raise CloudError."""
         ...
 
-    async def lives(self, instances: Collection[InstanceId]) -> Mapping[InstanceId, "Life"]:
+    async def lives(self, instances: Collection[InstanceId]) -> Mapping[InstanceId, "InstanceTimes"]:
         """Return when instances began and ended; those that the cloud has forgotten are left out; raise CloudError."""
         ...
 
@@ -224,7 +224,7 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class InstanceTimes:
     """When an instance began and ended."""
 
     launched_at: float

@@ -1,7 +1,8 @@
 """A ProviderAccount becomes a cloud. A third provider is one file beside this one and one case here."""
 
 from autoscaler.api.resources import accounts
-from autoscaler.cloud import ec2_accounts, ec2_autoscaling, port, static
+from autoscaler.cloud import port, static
+from autoscaler.cloud.aws import ec2_accounts, ec2_autoscaling
 
 
 def open_cloud(

@@ -20,7 +20,7 @@ class Static:
     async def activities(self, group: port.GroupName, *, since: float) -> tuple[port.Activity, ...]:  # noqa: ARG002
         return ()
 
-    async def lives(self, instances: Collection[port.InstanceId]) -> Mapping[port.InstanceId, port.Life]:  # noqa: ARG002
+    async def lives(self, instances: Collection[port.InstanceId]) -> Mapping[port.InstanceId, port.InstanceTimes]:  # noqa: ARG002
         return {}
 
     async def templates(self, templates: Collection[port.TemplateRef]) -> Mapping[port.TemplateRef, port.Template]:  # noqa: ARG002

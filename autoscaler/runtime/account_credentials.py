@@ -1,8 +1,9 @@
 """From a ProviderAccount to its cloud, with the credentials that its Secret holds now. No message holds a value."""
 
 from autoscaler.api.resources.accounts import ProviderAccountSpec, SecretRef
-from autoscaler.cloud import ec2_accounts, providers
 from autoscaler.cloud import port as cloud
+from autoscaler.cloud import providers
+from autoscaler.cloud.aws import ec2_accounts
 from autoscaler.kube import objects, port
 from autoscaler.kube.reading import secret_data
 

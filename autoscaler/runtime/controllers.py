@@ -8,8 +8,8 @@ import structlog
 from autoscaler import control
 from autoscaler.api import controllers
 from autoscaler.api.resources.accounts import ProviderAccountSpec
-from autoscaler.cloud import interruption_queue
 from autoscaler.cloud import port as cloud
+from autoscaler.cloud.aws import interruption_queue
 from autoscaler.options import Options
 from autoscaler.queues import access, endpoints, lookups, sources, sqs
 from autoscaler.runtime import account_credentials, process, registry, settings

@@ -93,9 +93,9 @@ class LargeCloud:
         del group, since
         return ()
 
-    async def lives(self, instances: Collection[cloud.InstanceId]) -> Mapping[cloud.InstanceId, cloud.Life]:
+    async def lives(self, instances: Collection[cloud.InstanceId]) -> Mapping[cloud.InstanceId, cloud.InstanceTimes]:
         await asyncio.sleep(LATENCY_SECONDS)
-        return {one: cloud.Life(launched_at=self._began, is_over=False) for one in instances}
+        return {one: cloud.InstanceTimes(launched_at=self._began, is_over=False) for one in instances}
 
     async def templates(self, templates: Collection[cloud.TemplateRef]) -> Mapping[cloud.TemplateRef, cloud.Template]:
         del templates

@@ -33,7 +33,7 @@ class Shelf:
         self._world = world
         self._numbers = itertools.count(1)
         self.desired = 0
-        self.computers: dict[cloud.InstanceId, cloud.Life] = {}
+        self.computers: dict[cloud.InstanceId, cloud.InstanceTimes] = {}
 
     async def groups(self, names: Collection[cloud.GroupName] | None = None) -> cloud.Listing:
         return cloud.Listing(groups=(self._group(),) if names is None or NAME in names else ())
@@ -47,7 +47,7 @@ class Shelf:
     async def terminate(self, group: cloud.NodeGroup, instance: cloud.InstanceId, *, decrement: bool) -> cloud.Outcome:
         assert group.name == NAME
         began = self.computers[instance].launched_at
-        self.computers[instance] = cloud.Life(launched_at=began, is_over=True, ended_at=self._now())
+        self.computers[instance] = cloud.InstanceTimes(launched_at=began, is_over=True, ended_at=self._now())
         self._world.cluster.server.handle(port.Request(method="DELETE", path=kinds.NODES.path(instance)), "admin")
         self.desired -= decrement
         return self._landed()
@@ -56,7 +56,7 @@ class Shelf:
         assert (group, since) >= (NAME, 0.0)
         return ()
 
-    async def lives(self, instances: Collection[cloud.InstanceId]) -> Mapping[cloud.InstanceId, cloud.Life]:
+    async def lives(self, instances: Collection[cloud.InstanceId]) -> Mapping[cloud.InstanceId, cloud.InstanceTimes]:
         return {one: self.computers[one] for one in instances if one in self.computers}
 
     async def templates(self, templates: Collection[cloud.TemplateRef]) -> Mapping[cloud.TemplateRef, cloud.Template]:
@@ -83,7 +83,7 @@ class Shelf:
         )
 
     def _switch_on(self, name: cloud.InstanceId) -> None:
-        self.computers[name] = cloud.Life(launched_at=self._now(), is_over=False)
+        self.computers[name] = cloud.InstanceTimes(launched_at=self._now(), is_over=False)
         offered = catalogue.bundled()[KIND].allocatable()
         room = {each: f"{amount}m" if each == "cpu" else str(amount) for each, amount in offered.items()}
         provider_id = cloud.Instance(id=name, zone=KEY.zone, lifecycle=cloud.Lifecycle.IN_SERVICE).provider_id

@@ -146,7 +146,7 @@ class AccountReader:
         known = [at for at in times if at is not None]
         return min(known) if known and len(known) == len(times) else None
 
-    def lives(self) -> Mapping[cloud.InstanceId, cloud.Life]:
+    def lives(self) -> Mapping[cloud.InstanceId, cloud.InstanceTimes]:
         """Return when instances began and ended, as far as the clouds have told; the same until they tell more."""
         return self._lives(*(seen.lives for seen in self._seen.values()))
 
@@ -339,7 +339,7 @@ def _united(*told: frozenset[cloud.InstanceId] | None) -> frozenset[cloud.Instan
     return frozenset(one for each in told for one in each or ())
 
 
-def _merged(*told: Mapping[cloud.InstanceId, cloud.Life]) -> dict[cloud.InstanceId, cloud.Life]:
+def _merged(*told: Mapping[cloud.InstanceId, cloud.InstanceTimes]) -> dict[cloud.InstanceId, cloud.InstanceTimes]:
     return {one: life for each in told for one, life in each.items()}
 
 

@@ -48,7 +48,7 @@ class AccountState:
     """When the listing before the present one was asked for."""
     asked: set[cloud.InstanceId] = field(default_factory=set)
     """Instances whose lives were asked for and answered."""
-    lives: dict[cloud.InstanceId, cloud.Life] = field(default_factory=dict)
+    lives: dict[cloud.InstanceId, cloud.InstanceTimes] = field(default_factory=dict)
     """When instances began and ended, of those that are there and those that are gone lately."""
     appeared: dict[cloud.InstanceId, float] = field(default_factory=dict)
     """When instances were seen for the first time, of those that were not there at first."""
@@ -137,6 +137,6 @@ def _outdated(group: cloud.NodeGroup, told: Mapping[cloud.TemplateRef, cloud.Tem
             yield one.id
 
 
-def _is_silent(life: cloud.Life | None, *, is_listed: bool) -> bool:
+def _is_silent(life: cloud.InstanceTimes | None, *, is_listed: bool) -> bool:
     """Tell whether an instance has ended and the provider does not say when."""
     return not is_listed if life is None else life.is_over and life.ended_at is None

@@ -38,7 +38,7 @@ class Sight:
     """All that may have to say something else; where an instance has none, all of its pool that have no life."""
     taken: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By pool: the numbers of objects that have a life, of those that are not among these."""
-    lives: Mapping[cloud.InstanceId, cloud.Life] = field(default_factory=dict)
+    lives: Mapping[cloud.InstanceId, cloud.InstanceTimes] = field(default_factory=dict)
     asked: frozenset[cloud.InstanceId] = frozenset()
     """Instances whose lives the cloud was asked for and has answered; those without a life it has forgotten."""
     ends: Mapping[cloud.InstanceId, float] = field(default_factory=dict)

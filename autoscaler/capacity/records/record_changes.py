@@ -33,7 +33,7 @@ class RecordChanges:
         self._groups: dict[cloud.GroupName, cloud.NodeGroup] = {}
         self._listed: dict[cloud.InstanceId, tuple[cloud.GroupName, cloud.Instance]] = {}
         self._unrecorded: set[cloud.InstanceId] = set()
-        self._lives: Mapping[cloud.InstanceId, cloud.Life] = {}
+        self._lives: Mapping[cloud.InstanceId, cloud.InstanceTimes] = {}
         self._promised: frozenset[tuple[str, str]] = frozenset()
         records.listen(self._note_record)
         pods.listen(self._note_pod)
@@ -47,7 +47,7 @@ class RecordChanges:
         """Have the objects of an instance looked at again: something changed, or there is an open question about it."""
         self._changed.update(self._by_instance.get(instance))
 
-    def take(self, snapshot: Snapshot, told: Mapping[cloud.InstanceId, cloud.Life]) -> tuple[Record, ...]:
+    def take(self, snapshot: Snapshot, told: Mapping[cloud.InstanceId, cloud.InstanceTimes]) -> tuple[Record, ...]:
         """Return the objects to look at since the last time, given what is listed and told of instances.
 
         Where several have the same instance, all of them are among these or none is. Where an instance has no object,

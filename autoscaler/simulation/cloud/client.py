@@ -53,7 +53,7 @@ class SimulatedClient:
         found = await self._ask(Call.ACTIVITIES, lambda: list(self._own(group).activities))
         return tuple(one for one in reversed(found) if one.started_at >= since)
 
-    async def lives(self, instances: Collection[port.InstanceId]) -> Mapping[port.InstanceId, port.Life]:
+    async def lives(self, instances: Collection[port.InstanceId]) -> Mapping[port.InstanceId, port.InstanceTimes]:
         return await self._ask(Call.LIVES, lambda: self._cloud.describe(instances))
 
     async def templates(self, templates: Collection[port.TemplateRef]) -> Mapping[port.TemplateRef, port.Template]:

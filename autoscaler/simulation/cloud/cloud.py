@@ -162,7 +162,7 @@ class SimulatedCloud:
         self._end(member)
         self._settle(group)
 
-    def describe(self, instances: Iterable[port.InstanceId]) -> dict[port.InstanceId, port.Life]:
+    def describe(self, instances: Iterable[port.InstanceId]) -> dict[port.InstanceId, port.InstanceTimes]:
         """Return lives, but of those that ended long ago."""
         horizon = self.clock.now() - FORGOTTEN_SECONDS
         found = (self.instances[one] for one in instances if one in self.instances)

@@ -109,9 +109,9 @@ class SimulatedInstance:
             template=self.template,
         )
 
-    def as_life(self) -> port.Life:
+    def as_life(self) -> port.InstanceTimes:
         ended_at = self.ended_at if self.is_end_told else None
-        return port.Life(launched_at=self.launched_at, is_over=self.ended_at is not None, ended_at=ended_at)
+        return port.InstanceTimes(launched_at=self.launched_at, is_over=self.ended_at is not None, ended_at=ended_at)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -101,9 +101,9 @@ class LaunchedInstance:
     def provider_id(self) -> str:
         return f"aws:///a/{self.id}"
 
-    def life(self, now: float) -> cloud.Life:
+    def life(self, now: float) -> cloud.InstanceTimes:
         over = self.ended_at is not None and self.ended_at <= now
-        return cloud.Life(launched_at=self.launched_at, is_over=over, ended_at=self.ended_at if over else None)
+        return cloud.InstanceTimes(launched_at=self.launched_at, is_over=over, ended_at=self.ended_at if over else None)
 
 
 @dataclass(kw_only=True)

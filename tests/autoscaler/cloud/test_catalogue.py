@@ -11,7 +11,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import Architecture
-from autoscaler.cloud import catalogue, ec2_documents, port
+from autoscaler.cloud import catalogue, port
+from autoscaler.cloud.aws import ec2_documents
 
 MIB = 1024**2
 

@@ -7,7 +7,8 @@ import pytest
 
 from autoscaler.api.resources import accounts
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.cloud import ec2_autoscaling, port, providers, static
+from autoscaler.cloud import port, providers, static
+from autoscaler.cloud.aws import ec2_autoscaling
 
 SPECS = {
     accounts.Provider.AWS: {"provider": "aws", "region": "eu-west-1"},

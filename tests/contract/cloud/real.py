@@ -19,7 +19,8 @@ import boto3
 
 from autoscaler.api import keys
 from autoscaler.api.settings.node_groups import NodeGroupSpec
-from autoscaler.cloud import ec2_accounts, ec2_autoscaling, ec2_calls, interruption_queue, port
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import ec2_accounts, ec2_autoscaling, ec2_calls, interruption_queue
 from autoscaler.simulation.cloud.faults import Call, Effect
 from tests.contract.cloud import worlds
 from tools.local import ports

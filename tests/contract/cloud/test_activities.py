@@ -72,7 +72,7 @@ async def test_a_life_has_a_beginning_and_an_end(world: World) -> None:
     assert life.ended_at is None
     await world.cloud.terminate(group, instance.id, decrement=True)
 
-    async def over() -> port.Life | None:
+    async def over() -> port.InstanceTimes | None:
         known = await world.cloud.lives([instance.id])
         return known[instance.id] if known[instance.id].is_over else None
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from autoscaler import clock
-from autoscaler.cloud import ec2_accounts, ec2_autoscaling, ec2_calls, port, view
+from autoscaler.cloud import port, view
+from autoscaler.cloud.aws import ec2_accounts, ec2_autoscaling, ec2_calls
 from tests.contract.cloud import real, worlds
 from tools.local.asg.asg_orders import Trouble
 from tools.local.asg.asg_rules import AsgRules

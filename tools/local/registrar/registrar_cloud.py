@@ -10,7 +10,8 @@ import boto3
 import botocore.config
 import botocore.exceptions
 
-from autoscaler.cloud import catalogue, ec2_documents
+from autoscaler.cloud import catalogue
+from autoscaler.cloud.aws import ec2_documents
 from tools.local import components
 from tools.local.registrar import registrar_nodes
 

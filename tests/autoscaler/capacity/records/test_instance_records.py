@@ -57,7 +57,7 @@ def test_the_lowest_free_number_is_used_again() -> None:
 
 def test_pools_number_their_instances_apart() -> None:
     groups = (books.group(books.member("i-1")), books.group(books.member("i-2"), pool="cpu"))
-    told = {cloud.InstanceId(name): cloud.Life(launched_at=START, is_over=False) for name in ("i-1", "i-2")}
+    told = {cloud.InstanceId(name): cloud.InstanceTimes(launched_at=START, is_over=False) for name in ("i-1", "i-2")}
     plan = instance_records.decide(books.sight(START, groups=groups, lives=told))
     assert names(plan) == (["cpu-001", "gpu-001"], [])
 

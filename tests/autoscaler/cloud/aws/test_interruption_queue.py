@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import structlog.testing
 
-from autoscaler.cloud import ec2_accounts, interruption_queue, port
-from tests.autoscaler.cloud.test_ec2_errors import of_code
-from tests.autoscaler.cloud.test_interruption_events import WHO, document
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import ec2_accounts, interruption_queue
+from tests.autoscaler.cloud.aws.test_ec2_errors import of_code
+from tests.autoscaler.cloud.aws.test_interruption_events import WHO, document
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/bench-interruptions"
 SPOT = document("EC2 Spot Instance Interruption Warning", {"instance-id": WHO})

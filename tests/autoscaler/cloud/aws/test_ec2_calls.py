@@ -7,8 +7,9 @@ from collections.abc import Callable
 import botocore.exceptions as boto
 import pytest
 
-from autoscaler.cloud import ec2_calls, port
-from tests.autoscaler.cloud.test_ec2_errors import of_code
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import ec2_calls
+from tests.autoscaler.cloud.aws.test_ec2_errors import of_code
 
 QUICK = ec2_calls.Patience(call_seconds=5.0, attempts=3, pause_seconds=0.0001)
 HASTY = ec2_calls.Patience(call_seconds=0.2, attempts=1)

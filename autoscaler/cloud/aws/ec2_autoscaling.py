@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from autoscaler.api import keys
-from autoscaler.cloud import catalogue, ec2_accounts, ec2_calls, ec2_documents, port, writes
+from autoscaler.cloud import catalogue, port, writes
+from autoscaler.cloud.aws import ec2_accounts, ec2_calls, ec2_documents
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import type_defs as asg
@@ -92,8 +93,8 @@ class Ec2AutoScaling:
                 break
         return tuple(sorted(found, key=lambda one: (one.started_at, one.id), reverse=True))
 
-    async def lives(self, instances: Collection[port.InstanceId]) -> Mapping[port.InstanceId, port.Life]:
-        found: dict[port.InstanceId, port.Life] = {}
+    async def lives(self, instances: Collection[port.InstanceId]) -> Mapping[port.InstanceId, port.InstanceTimes]:
+        found: dict[port.InstanceId, port.InstanceTimes] = {}
         for some in _by_the(PAGE, sorted(instances)):
             for one in await self._described(some):
                 found[port.InstanceId(one["InstanceId"])] = ec2_documents.life(one)

@@ -8,7 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from autoscaler.cloud import interruption_events, port
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import interruption_events
 
 WHO = port.InstanceId("i-0123456789abcdef0")
 GROUP = port.GroupName("bench.batch.eu-west-1b.m5.large")

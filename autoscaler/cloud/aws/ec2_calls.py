@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 import structlog
 
 from autoscaler import backoff, threads
-from autoscaler.cloud import ec2_errors, port
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import ec2_errors
 
 T = TypeVar("T")
 THREADS: Final = 8

@@ -5,7 +5,8 @@ from typing import Any
 import botocore.exceptions as boto
 import pytest
 
-from autoscaler.cloud import ec2_errors, port
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import ec2_errors
 
 SECRET = "wJalrXUtnFEMI"
 WHAT = "SetDesiredCapacity of bench.batch"

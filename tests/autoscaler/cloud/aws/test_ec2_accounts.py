@@ -3,7 +3,8 @@
 import pytest
 
 from autoscaler.api.resources import accounts
-from autoscaler.cloud import ec2_accounts, port
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import ec2_accounts
 
 KEY_ID, KEY = "AKIDEXAMPLE", "wJalrXUtnFEMI"
 SECRET = {"accessKeyId": KEY_ID.encode(), "secretAccessKey": f"{KEY}\n".encode()}

@@ -8,7 +8,8 @@ import pytest
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import Architecture
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.cloud import catalogue, ec2_documents, port
+from autoscaler.cloud import catalogue, port
+from autoscaler.cloud.aws import ec2_documents
 from tests.autoscaler.cloud import documents
 from tests.autoscaler.cloud.documents import NOON
 

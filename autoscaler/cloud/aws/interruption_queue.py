@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from autoscaler.cloud import ec2_accounts, ec2_calls, interruption_events, port
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import ec2_accounts, ec2_calls, interruption_events
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import type_defs as sqs

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys
-from autoscaler.cloud import ec2_accounts, ec2_autoscaling, ec2_calls, port
+from autoscaler.cloud import port
+from autoscaler.cloud.aws import ec2_accounts, ec2_autoscaling, ec2_calls
 from tests.autoscaler.cloud import documents
-from tests.autoscaler.cloud.test_ec2_errors import of_code
+from tests.autoscaler.cloud.aws.test_ec2_errors import of_code
 
 QUICK = ec2_calls.Patience(attempts=2, pause_seconds=0.0001)
 
