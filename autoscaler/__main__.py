@@ -50,14 +50,9 @@ def _parser() -> argparse.ArgumentParser:
         "--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]"
     )
     explain_command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
-    simulate_command = commands.add_parser(
-        "simulate",
-        help="play a day of work on a stack, and say what it costs and how long work waits",
-        description="Play a day of work on a stack, with the real controllers on a simulated cluster and cloud.",
+    _add_simulate(
+        commands.add_parser("simulate", help="play a day of work on a stack: what it costs, how long work waits")
     )
-    simulate_command.add_argument("--stack", type=Path, required=True, help="such as stacks/Pulumi.prod.yaml")
-    simulate_command.add_argument("--trace", type=Path, required=True, help="the day: such as examples/traces/day.yaml")
-    simulate_command.add_argument("--cluster", help="the cluster's key in the stack; default: the only one")
     _add_release(commands.add_parser("release", help="free a cluster whose runtime cannot come back"))
     crds_command = commands.add_parser(
         "crds",
@@ -82,6 +77,13 @@ def _add_plan(command: argparse.ArgumentParser) -> None:
     command.add_argument("--namespace", help="the runtime's namespace; default: that of the leader's pod")
     command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
     command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
+
+
+def _add_simulate(command: argparse.ArgumentParser) -> None:
+    command.description = "Play a day of work on a stack, with the real controllers on a simulated cluster and cloud."
+    command.add_argument("--stack", type=Path, required=True, help="such as stacks/Pulumi.prod.yaml")
+    command.add_argument("--trace", type=Path, required=True, help="the day: such as examples/traces/day.yaml")
+    command.add_argument("--cluster", help="the cluster's key in the stack; default: the only one")
 
 
 def _add_policies(command: argparse.ArgumentParser) -> None:

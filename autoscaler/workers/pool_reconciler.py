@@ -363,8 +363,7 @@ class PoolReconciler:
         return pool if pool is not None and pool.meta.uid == self.uid else None
 
     def _is_leaving(self) -> bool:
-        pool = self._present()
-        return pool is not None and pool.meta.deleted_at is not None
+        return (pool := self._present()) is not None and pool.meta.deleted_at is not None
 
     async def _until_woken(self) -> None:
         """Wait for a change or for what is due; changes of pods alone are gathered for a moment."""
@@ -377,11 +376,9 @@ class PoolReconciler:
     async def _until_changed(self) -> None:
         while True:
             await self._woken.wait()
-            if self._pool_changed:
-                return
-            if not self._fault.failures:
-                if not self._poller.is_done:
-                    await asyncio.sleep(GATHER_SECONDS)
+            if not (self._pool_changed or self._fault.failures or self._poller.is_done):
+                await asyncio.sleep(GATHER_SECONDS)
+            if self._pool_changed or not self._fault.failures:
                 return
             self._woken.clear()  # after a fault of ours, only a change of the pool is worth another try
 
