@@ -331,3 +331,42 @@ def test_a_read_that_no_launch_depends_on_holds_up_no_launch(call: faults.Call) 
             assert world.desired().get(B) == 2
 
     virtual_time.run(scenario())
+
+
+# Groups that somebody else changes
+
+
+@simulated
+async def test_a_launch_in_a_group_that_was_changed_meanwhile_is_planned_again_at_once() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.cloud.set_desired(world.cloud.groups[A], 1)
+        for name in ("one", "two"):
+            world.add_pod(name, cpu="3", nodeSelector={keys.ZONE: "a"})
+        await asyncio.sleep(3)
+        assert world.desired() == {A: 2}
+
+
+@simulated
+async def test_a_group_that_is_changed_before_each_launch_is_not_asked_about_without_pause() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        client = world.clients["aws"]
+        plain, asked = client.groups, 0
+
+        async def change(names: Any = None) -> Any:
+            nonlocal asked
+            if names is not None:
+                asked += 1
+                world.cloud.set_desired(world.cloud.groups[A], 1 + asked % 2)
+            return await plain(names)
+
+        client.groups = change  # type: ignore[method-assign]
+        for number in range(8):
+            world.add_pod(f"pod-{number}", cpu="3", nodeSelector={keys.ZONE: "a"})
+        await asyncio.sleep(60)
+        assert 2 <= asked <= 20

@@ -57,6 +57,8 @@ class Calls:
         """What is under way and counts as landed; made anew with each change."""
         self._wanted: set[cloud.GroupName] = set()
         """Groups that something else waits for: what need not go on ends."""
+        self._outdated: set[cloud.GroupName] = set()
+        """Groups that somebody else had changed when they were to be raised."""
         self._outcomes: list[Outcome] = []
         self._launched: deque[float] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -209,7 +211,11 @@ class Calls:
         if group is None or offers.size(group) != launch.before or launch.after > group.maximum:
             log.info("launch_outdated", group=launch.group, planned=(launch.before, launch.after))
             self._land(launch.group)
-            return  # the plan is made again soon
+            if launch.group not in self._outdated:
+                self._wake(launch.group)  # what was just read is planned on; a second time in a row, a little later
+            self._outdated.add(launch.group)
+            return
+        self._outdated.discard(launch.group)
         outcome = await self._set_desired(launch, group, launch.after)
         if outcome.is_done:
             self._launched.extend([self._context.clock.monotonic()] * (launch.after - launch.before))
