@@ -1,7 +1,7 @@
 """How portions fill nodes: first what is there, then what was asked for, then new nodes, each filled from the largest.
 
 A node's content is found once and repeated on as many nodes as the demand allows, so work follows the number of
-shapes and not that of pods. With one kind of node this is first-fit decreasing exactly, node by node.
+shapes and not that of pods. With one kind of node, filled from the largest alone, this is first-fit decreasing exactly.
 
 Sees to resources, selectors, taints, host rules and the bounds of groups. What zones ask for it is told: a portion
 names its zone.
@@ -33,12 +33,21 @@ class Packed:
     groups: list[tuple[int, int, Content]] = field(default_factory=list)
 
 
-def pack(ground_: supply_rows.SupplyRows, portions: Sequence[demand_rows.Portion], chooser: choosing.Chooser) -> Packed:
-    """Place as much of every portion as there is room for; what is left stays in the portion."""
+def pack(
+    ground_: supply_rows.SupplyRows,
+    portions: Sequence[demand_rows.Portion],
+    chooser: choosing.Chooser,
+    *,
+    may_deal: bool = True,
+) -> Packed:
+    """Place as much of every portion as there is room for; what is left stays in the portion.
+
+    `may_deal`: a new node may also begin with its share of everything, which is better where pods are many.
+    """
     packed = Packed()
     _fill_rooms(ground_, portions, packed)
     _fill_asked(ground_, portions, packed)
-    _Launching(ground_, portions, chooser, packed).run()
+    _Launching(ground_, portions, chooser, packed, ways=(True, False) if may_deal else (False,)).run()
     return packed
 
 
@@ -200,7 +209,11 @@ class _Launching:
         portions: Sequence[demand_rows.Portion],
         chooser: choosing.Chooser,
         packed: Packed,
+        *,
+        ways: tuple[bool, ...],
     ) -> None:
+        self._ways = ways
+        """How a new node may be filled: evenly, or with the largest first."""
         self._ground = ground_
         self._chooser = chooser
         self._packed = packed
@@ -242,7 +255,7 @@ class _Launching:
         if candidates[0][1] <= 1.0:  # all of it fits on one node, and the others are no smaller
             trials = [(candidates[0][0], False)]
         else:
-            trials = [(family, evenly) for family, _ in candidates[:_TRIED] for evenly in (True, False)]
+            trials = [(family, evenly) for family, _ in candidates[:_TRIED] for evenly in self._ways]
         proposals = [self._filled(seed, self._first(family, choices), evenly=evenly) for family, evenly in trials]
         best = min(range(len(proposals)), key=lambda place: proposals[place].score)
         self._settle(seed.groups, *trials[best], nodes=candidates[0][1])

@@ -7,6 +7,7 @@ limits, pools and counts.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model
@@ -19,6 +20,9 @@ from autoscaler.capacity.scaleup.placement import (
     trimming,
     zones,
 )
+
+COMPARED: Final = 24
+"""Where so many kinds of pods wait at most, two ways to fill nodes of one kind are compared as a whole."""
 
 
 def place(situation: model.Situation, policy: model.Policy | None = None) -> model.Placement:
@@ -35,6 +39,9 @@ def place(situation: model.Situation, policy: model.Policy | None = None) -> mod
         if not attempt.is_worth_another or (before is not None and attempt.left >= before and not attempt.can_move):
             break
     assert best is not None  # noqa: S101 (the range is never empty)
+    if len(waiting) <= COMPARED and best.kinds == 1:
+        plain = _Attempt.make(field, waiting, policy, census=census, learnt=learnt, may_deal=False)
+        best = min(best, plain, key=lambda attempt: (attempt.left, attempt.kinds, attempt.nodes))
     return _result(field, waiting, best, census)
 
 
@@ -53,6 +60,10 @@ class _Attempt:
 
     chooser: choosing.Chooser
     packed: packing.Packed
+    kinds: int
+    """How many kinds of new nodes there are."""
+    nodes: int
+    """How many new nodes."""
     left: int
     """How many pods found no place."""
     is_worth_another: bool
@@ -69,10 +80,11 @@ class _Attempt:
         *,
         census: zones.Census,
         learnt: zones.Learnt,
+        may_deal: bool = True,
     ) -> "_Attempt":
         chooser = choosing.Chooser(field, policy)
         division = zones.divide(field, waiting, census=census, open_groups=chooser.open, learnt=learnt)
-        packed = packing.pack(field, division.portions, chooser)
+        packed = packing.pack(field, division.portions, chooser, may_deal=may_deal)
         taught, can_move = _learn(division, packed, field, learnt), _learn_of_parties(division, learnt)
         if division.options:
             trimming.trim(field, packed, census)
@@ -80,6 +92,8 @@ class _Attempt:
         return cls(
             chooser=chooser,
             packed=packed,
+            kinds=len({field.family_of[number] for number, _, _ in packed.groups}),
+            nodes=sum(nodes for _, nodes, _ in packed.groups),
             left=wanted - sum(count for *_, count in trimming.placed(field, packed)),
             is_worth_another=taught or can_move,
             can_move=can_move,

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.api import keys
@@ -203,6 +203,7 @@ FACTOR = 1.25
 """Never more nodes than first-fit decreasing needs, times this, and one."""
 
 
+@example([((100, 1), 6), ((100, 15), 7), ((2100, 0.25), 6), ((2100, 2), 1), ((2100, 15), 1)])
 @given(st.lists(st.tuples(sizes, st.integers(1, 30)), min_size=1, max_size=12, unique_by=lambda one: one[0]))
 def test_hardly_more_nodes_than_first_fit_decreasing(wanted: list[tuple[tuple[int, float], int]]) -> None:
     asked = [builders.demand(*size, count=count) for size, count in wanted]
