@@ -1,6 +1,6 @@
 """Remember which offerings the provider does not have: what failed, what was refused, and what never became a node.
 
-For how long an offering is left alone, and what is taken back for it, is decided in `availability`.
+For how long an offering is left alone, and what is taken back for it, is decided in `unavailable_offerings`.
 """
 
 import dataclasses

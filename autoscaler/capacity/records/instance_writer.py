@@ -1,7 +1,7 @@
 """Keep the books: Instance objects that tell of every EC2 instance's lives and of what was spent on whom.
 
-What they should say is decided in `lives`; here it is written, each status as one write onto the very version it was
-made from. A write that fails is made anew in the next cycle, from what the object says then.
+What they should say is decided in `instance_records`; here it is written, each status as one write onto the very
+version it was made from. A write that fails is made anew in the next cycle, from what the object says then.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """Which Instance objects may have to say something else: those whose instance, node, pods or own words have changed.
 
-It decides nothing; what they should say is decided in `lives`. An object of which nothing of this has changed says what
-it should: time alone changes none, but for months that are forgotten, so that a look at all of them can wait.
+It decides nothing; what they should say is decided in `instance_records`. An object of which nothing of this has
+changed says what it should: time alone changes none, but for months that are forgotten, so that a look at all of them
+can wait.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """Write what pools and scopes say about themselves, tell of budgets that change, and keep numbers for whoever measures.
 
-What they say is put together in `publishing`; here it is written, where it changed. One that cannot be written does not
-stop the others, and the next cycle tries again.
+What they say is put together in `pool_status`; here it is written, where it changed. One that cannot be written does
+not stop the others, and the next cycle tries again.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Which nodes take no more pods, and which of their pods should leave. Pure; outdated ones are `renewing`'s."""
+"""Which nodes take no more pods, and which of their pods should leave. Pure; outdated ones are `drift`'s."""
 
 from collections.abc import Collection, Iterator
 

@@ -1,7 +1,8 @@
 """How working instances of an old launch template are replaced. Pure: it ends nothing, it says what should be drained.
 
-Idle ones go by `removal`. Where one works, its group first gets one instance more; once that is ready, one old node is
-drained, and goes when it is empty. In a pool this happens in one group at a time, in a group with one node at a time.
+Idle ones go by `emptiness`. Where one works, its group first gets one instance more; once that is ready, one old node
+is drained, and goes when it is empty. In a pool this happens in one group at a time, in a group with one node at a
+time.
 
 All of it is read from what is there, so that whoever begins anew goes on where it was left: a node with our mark is
 being drained; a new instance on its way, or ready and without work, is the one more. Only then is another one asked

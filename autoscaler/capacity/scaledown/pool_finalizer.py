@@ -1,8 +1,8 @@
 """Say farewell: hold pools until they are empty, then let them go; when the whole stack leaves, take off all of ours.
 
-Who leaves and what is waited for is decided in `leaving`; nodes are emptied by `departures`. Here finalizers are put on
-and taken off, and what still runs is told. A pool is let go only after its nodes have been empty for a moment and the
-API server itself says so. Every step may be repeated, also by another replica.
+Who leaves and what is waited for is decided in `pool_teardown`; nodes are emptied by `terminator`. Here finalizers are
+put on and taken off, and what still runs is told. A pool is let go only after its nodes have been empty for a moment
+and the API server itself says so. Every step may be repeated, also by another replica.
 """
 
 import asyncio

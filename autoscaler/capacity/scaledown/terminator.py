@@ -1,7 +1,7 @@
 """Carry out what goes: mark nodes, let their work leave, end instances, and take marks off that have no reason.
 
-What goes is decided in `replacing`, `drains` and `removal`. Nothing that may have work is ended on what was true a
-moment ago: a node is marked first, and its pods are read again from the API server before its instance ends.
+What goes is decided in `node_repair`, `drain_plan` and `emptiness`. Nothing that may have work is ended on what was
+true a moment ago: a node is marked first, and its pods are read again from the API server before its instance ends.
 """
 
 import asyncio
