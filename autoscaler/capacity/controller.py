@@ -69,30 +69,30 @@ class Controller:
         self._policy = policy or model.Policy()
         self._prices = prices or Prices()
         self._watched = watched.Watched(context)
-        self._clouds = account_reader.AccountReader(context, open_cloud)
+        self._accounts = account_reader.AccountReader(context, open_cloud)
         pods, nodes, pools = self._watched.pods, self._watched.nodes, self._watched.pools
         afresh = self._watched.afresh()
-        self._books = instance_writer.InstanceWriter(context, self._clouds, pods=pods, nodes=nodes, beside=afresh)
+        self._books = instance_writer.InstanceWriter(context, self._accounts, pods=pods, nodes=nodes, beside=afresh)
         self._notices = interruptions.Notices(context, nodes)
         if open_news is not None:
-            interruptions.News(context, self._clouds, self._notices, open_news)
-        self._calls = cloud_calls.Calls(context, self._clouds, backoff.Retries(context.clock, drainer.BACKOFF))
-        self._departures = terminator.Terminator(context, calls=self._calls, nodes=nodes, pools=pools)
+            interruptions.News(context, self._accounts, self._notices, open_news)
+        self._calls = cloud_calls.Calls(context, self._accounts, backoff.Retries(context.clock, drainer.BACKOFF))
+        self._terminator = terminator.Terminator(context, calls=self._calls, nodes=nodes, pools=pools)
         self._claims = claims.Claims(context, nodes=nodes, pods=pods)
         self._last = Plan()  # the plan before, so that only what is new is logged
         self._publisher = status_writer.StatusWriter(
-            context, pools=pools, scopes=self._watched.scopes, known=self._clouds, waiting=self._count_waiting
+            context, pools=pools, scopes=self._watched.scopes, known=self._accounts, waiting=self._count_waiting
         )
         self._opener = ungating.Ungater(context, pods)
-        self._foreign = other_autoscaler.OtherAutoscaler(context)
+        self._other_autoscaler = other_autoscaler.OtherAutoscaler(context)
         self._continuity = continuity.Continuity(context)
-        self._farewells = pool_finalizer.PoolFinalizer(context, pools=pools, nodes=nodes, pods=pods)
+        self._pool_finalizer = pool_finalizer.PoolFinalizer(context, pools=pools, nodes=nodes, pods=pods)
         self._wake_at: float | None = None
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
-        self._experience: dict[missed_placements.Waiting, missed_placements.MissedPlacement] = {}
+        self._missed_placements: dict[missed_placements.Waiting, missed_placements.MissedPlacement] = {}
         self._learned: learned_allocatable.Known = {}
         self._unhelpful: unhelpful.Known = {}
-        self._shortages = launch_failures.LaunchFailures(self._clouds)
+        self._launch_failures = launch_failures.LaunchFailures(self._accounts)
         self._told: dict[str, str] = {}
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
@@ -120,12 +120,12 @@ class Controller:
         return news
 
     async def _reconcile(self) -> float | None:
-        if not self._clouds.is_read() or not self._foreign.is_known or self._farewells.have_left:
+        if not self._accounts.is_read() or not self._other_autoscaler.is_known or self._pool_finalizer.have_left:
             return None  # each of them wakes us
         # 1. Observe: one snapshot, with what became of the calls that were in flight.
         outcomes = self._calls.outcomes()
-        self._shortages.recall((each.resource for each in self._watched.pools), self._context.clock.now())
-        snapshot = self._shortages.observe(self._snapshot(), outcomes)
+        self._launch_failures.recall((each.resource for each in self._watched.pools), self._context.clock.now())
+        snapshot = self._launch_failures.observe(self._snapshot(), outcomes)
         # 2. Decide.
         seen = self._books.look(snapshot)
         plan: Plan = await self._context.plan(decide.decide, snapshot, self._policy, self._last.memory, seen)
@@ -135,8 +135,8 @@ class Controller:
         self._launch(plan)
         kept = [await self._books.write(plan.records), await self._claims.settle()]
         kept.append(await self._claims.claim(snapshot, plan.landed))
-        wakes = [await self._opener.open(plan.openings), await self._departures.carry_out(plan)]
-        wakes.append(await self._farewells.carry_out(snapshot))
+        wakes = [await self._opener.open(plan.openings), await self._terminator.carry_out(plan)]
+        wakes.append(await self._pool_finalizer.carry_out(snapshot))
         # 4. Report.
         self._tell(plan, outcomes)
         _log_changes(self._last, plan)
@@ -148,9 +148,9 @@ class Controller:
         """Yield when time alone changes something."""
         now = self._context.clock.now()
         yield plan.wake_at
-        yield self._shortages.next_at()
+        yield self._launch_failures.next_at()
         yield unavailable_offerings.next_end(snapshot.unavailable, now)
-        yield missed_placements.next_lesson(self._experience, now)
+        yield missed_placements.next_lesson(self._missed_placements, now)
         yield unhelpful.next_end(self._unhelpful) if self._unhelpful == snapshot.unhelpful else now
         yield accounting.month_end(now)  # what a month may take begins anew
         if any(group.members for group in snapshot.groups):
@@ -160,12 +160,12 @@ class Controller:
 
     async def planned(self) -> plans.Planned:
         """Say what would be done now."""
-        if not self._clouds.is_read() or not self._foreign.is_known:
+        if not self._accounts.is_read() or not self._other_autoscaler.is_known:
             return plans.Planned(unknown=("everything: not all provider accounts have been read yet",))
-        if self._farewells.have_left:
+        if self._pool_finalizer.have_left:
             return plans.Planned()
-        snapshot = self._shortages.added(self._snapshot())
-        records, unheld = self._books.sight(snapshot), self._farewells.unheld
+        snapshot = self._launch_failures.added(self._snapshot())
+        records, unheld = self._books.sight(snapshot), self._pool_finalizer.unheld
         commands = await self._context.plan(
             planned.commands, snapshot, self._policy, self._last.memory, records, unheld
         )
@@ -177,7 +177,7 @@ class Controller:
         pools = {each.meta.key.name: each.resource.spec for each in self._watched.pools}
         now = self._context.clock.now()
         freed = self._claims.freed()
-        groups = self._clouds.groups({name: spec.provider_account for name, spec in pools.items()})
+        groups = self._accounts.groups({name: spec.provider_account for name, spec in pools.items()})
         written = [each.resource for each in self._watched.pools]
         self._learned = learned_allocatable.recall(self._learned, written, groups)
         self._unhelpful = unhelpful.recall(self._unhelpful, written, groups, now)
@@ -193,19 +193,19 @@ class Controller:
             scopes={each.meta.key.name: each.resource.spec for each in self._watched.scopes},
             machines=self._watched.machines_in_order(),
             groups=self._calls.applied(groups),
-            types=self._clouds.types(),
+            types=self._accounts.types(),
             claim_zones=volumes.zones_of_claims(self._watched.volume_claims, self._watched.volumes.snapshot()),
             daemons=tuple(each.shape for each in self._watched.daemons),
             ceilings=self._ceilings,
             launched=self._calls.launched(),
-            experience=self._experience,
+            missed=self._missed_placements,
             learned=learned_allocatable.amounts(self._learned),
             durations=pool_status.durations_of(each.resource for each in self._watched.scopes),
             prices=self._prices,
-            foreign=self._foreign.who,
-            leaving=self._farewells.who(),
-            dissolving=self._farewells.is_dissolving,
-            closing=self._farewells.is_closing,
+            other_autoscaler=self._other_autoscaler.who,
+            leaving=self._pool_finalizer.who(),
+            dissolving=self._pool_finalizer.is_dissolving,
+            closing=self._pool_finalizer.is_closing,
             home=self._context.namespace,
         )
         return self._recorded(self._with_accounts(snapshot))
@@ -214,15 +214,15 @@ class Controller:
         """Add what is known of instances and of the accounts they are in."""
         return dataclasses.replace(
             snapshot,
-            outages=self._clouds.outages(),
-            outdated=self._clouds.outdated(),
+            outages=self._accounts.outages(),
+            outdated=self._accounts.outdated(),
             spent=self._claims.spent(),
             doomed=self._notices.doomed(),
-            launched_at=self._clouds.launched_at(),
-            unread=self._clouds.unread(),
-            unsure=self._clouds.unsure(),
-            marked=self._departures.marked(),
-            silent={**self._clouds.silent(), **self._calls.silent()},
+            launched_at=self._accounts.launched_at(),
+            unread=self._accounts.unread(),
+            unsure=self._accounts.unsure(),
+            marked=self._terminator.marked(),
+            silent={**self._accounts.silent(), **self._calls.silent()},
         )
 
     def _recorded(self, snapshot: Snapshot) -> Snapshot:
@@ -246,15 +246,15 @@ class Controller:
 
     def _learn(self, snapshot: Snapshot, plan: Plan) -> None:
         """Remember what nodes really offer, and where pods found no room although there should have been some."""
-        if plan.landed or self._experience:
+        if plan.landed or self._missed_placements:
             groups = {
                 node.meta.key.name: group.key
                 for group in snapshot.groups
                 for node in supply.nodes_of(snapshot, group).values()
             }
             taking = missed_placements.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else {}
-            self._experience = missed_placements.learn(
-                self._experience,
+            self._missed_placements = missed_placements.learn(
+                self._missed_placements,
                 plan.landed,
                 groups,
                 now=snapshot.now,
@@ -262,7 +262,7 @@ class Controller:
                 taking=taking,
                 working=snapshot.indexed.working,
             )
-            self._unhelpful = unhelpful.learn(self._unhelpful, self._experience, taking, snapshot)
+            self._unhelpful = unhelpful.learn(self._unhelpful, self._missed_placements, taking, snapshot)
         self._learned = learned_allocatable.learn(self._learned, snapshot)
 
     def _launch(self, plan: Plan) -> None:
@@ -276,19 +276,19 @@ class Controller:
     def _tell(self, plan: Plan, outcomes: Iterable[cloud_calls.Outcome]) -> None:
         """Tell pods for which instances were asked for, or why none is; and pools of instances of no use."""
         waiting = {pod.meta.uid for launch in plan.launches for pod in launch.pods}
-        waiting |= {pod.meta.uid for despair in plan.despairs for pod in despair.pods}
+        waiting |= {pod.meta.uid for refused in plan.unserved for pod in refused.pods}
         self._told = {uid: text for uid, text in self._told.items() if uid in waiting}
         for outcome in outcomes:
-            self._departures.tell(outcome)
+            self._terminator.tell(outcome)
             launch = outcome.command
             if outcome.is_done and isinstance(launch, Launch) and launch.pods:
                 log.info("scale_up", groups=[launch.group], pods=_named(launch.pods))
                 self._tell_pods(launch.pods, messages.TRIGGERED, messages.triggered([launch]))
-        for despair in plan.despairs:
-            message = messages.not_triggered(despair.rejections)
-            untold = self._tell_pods(despair.pods, messages.NOT_TRIGGERED, message)
+        for refused in plan.unserved:
+            message = messages.not_triggered(refused.rejections)
+            untold = self._tell_pods(refused.pods, messages.NOT_TRIGGERED, message)
             if untold:
-                log.info("no_scale_up", limits=messages.limits(despair.rejections), pods=_named(untold))
+                log.info("no_scale_up", limits=messages.limits(refused.rejections), pods=_named(untold))
 
     def _tell_pods(self, pods: tuple[objects.Pod, ...], reason: str, message: str) -> list[objects.Pod]:
         """Tell pods what they were not told yet; what the API server does not take is told in a later cycle."""
@@ -317,8 +317,8 @@ def _log_changes(before: Plan, plan: Plan) -> None:
         log.warning("lost_nodes_kept", away=plan.away, why="too many at once: is the control plane cut off?")
     for node in plan.memory.begun.keys() - before.memory.begun.keys():
         log.info("renewal_drains", node=node)
-    for node in plan.memory.resting.keys() - before.memory.resting.keys():
-        until = plan.memory.resting[node]
+    for node in plan.memory.postponed.keys() - before.memory.postponed.keys():
+        until = plan.memory.postponed[node]
         log.warning("renewal_postponed", node=node, reason="its pods did not leave in time", until=until)
     for pool, why in plan.waits.items():
         if before.waits.get(pool) != why:

@@ -31,7 +31,7 @@ def decide(
     """Plan all that is to be done now. Who shares the cluster with another autoscaler only tells."""
     records = instance_records.decide(seen) if seen is not None else instance_records.Plan()
     plan = dataclasses.replace(_scale_up(snapshot, policy), records=records)
-    if snapshot.foreign is not None:
+    if snapshot.other_autoscaler is not None:
         return dataclasses.replace(plan, memory=memory)
     renewal = drift.choose(snapshot, plan, memory)
     gone = _disrupt(snapshot, memory, plan.needed | renewal.spares, renewal.drains)
@@ -43,7 +43,7 @@ def decide(
         spared=gone.spared,
         away=gone.away,
         waits=renewal.waits,
-        memory=dataclasses.replace(gone.memory, begun=renewal.memory.begun, resting=renewal.memory.resting),
+        memory=dataclasses.replace(gone.memory, begun=renewal.memory.begun, postponed=renewal.memory.postponed),
         wake_at=clock.earliest((plan.wake_at, renewal.wake_at, gone.wake_at)),
     )
 
@@ -101,7 +101,7 @@ def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
     rationed = settled.rationed
     return Plan(
         launches=_launches(snapshot, rationed),
-        despairs=tuple(_despairs(settled)),
+        unserved=tuple(_unserved(settled)),
         needed=frozenset(landing.room for landing in rationed.placed.landings),
         landed=_landed(rationed, {made: like for like, made in demands.items()}),
         openings=settled.openings,
@@ -109,7 +109,7 @@ def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
     )
 
 
-def _despairs(settled: colocation.Settled) -> Iterator[Unserved]:
+def _unserved(settled: colocation.Settled) -> Iterator[Unserved]:
     rationed = settled.rationed
     for each in rationed.placed.unplaced:
         yield Unserved(pods=rationed.pods[each.demand][-each.count :], rejections=each.rejections)

@@ -99,7 +99,7 @@ class Memory:
     """Since when instances have been without the node that they had."""
     begun: Mapping[str, float] = field(default_factory=dict)
     """When nodes were first asked to become empty for a new launch template."""
-    resting: Mapping[str, float] = field(default_factory=dict)
+    postponed: Mapping[str, float] = field(default_factory=dict)
     """Until when those are left alone that did not."""
 
 
@@ -120,7 +120,7 @@ class Plan:
     """What goes, in the order in which it does: what is of no use, what is drained, what is idle."""
     spared: tuple[objects.Node, ...] = ()
     """Nodes that carry our mark without reason."""
-    despairs: tuple[Unserved, ...] = ()
+    unserved: tuple[Unserved, ...] = ()
     needed: frozenset[str] = frozenset()
     """Nodes that waiting pods are expected to use: nobody may remove them."""
     landed: Landed = field(default_factory=dict)

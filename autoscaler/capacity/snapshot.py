@@ -80,7 +80,7 @@ class Snapshot:
     daemons: tuple[shapes.Shape, ...] = ()
     """The pods that DaemonSets put on every node that takes them."""
     unavailable: Mapping[NodeGroupKey, Unavailable] = field(default_factory=dict)
-    experience: Mapping[Waiting, MissedPlacement] = field(default_factory=dict)
+    missed: Mapping[Waiting, MissedPlacement] = field(default_factory=dict)
     """What was learned from plans that did not come true."""
     unhelpful: Mapping[str, Unhelpful] = field(default_factory=dict)
     """Kinds of pods for which no instance is started, by a hash of what they ask for."""
@@ -128,5 +128,5 @@ class Snapshot:
     ceilings: Ceilings = Ceilings()
     launched: int = 0
     """Nodes that were asked for within the last minute."""
-    foreign: str | None = None
+    other_autoscaler: str | None = None
     """Who else scales this cluster's nodes; None: nobody."""

@@ -342,7 +342,7 @@ async def test_a_launch_in_a_group_that_was_changed_meanwhile_is_planned_again_a
     world.add_pool()
     async with runtime(world):
         await asyncio.sleep(5)
-        world.cloud.set_desired(world.cloud.groups[A], 1)
+        world.cloud.set_desired(world.cloud.groups[cloud.GroupName(A)], 1)
         for name in ("one", "two"):
             world.add_pod(name, cpu="3", nodeSelector={keys.ZONE: "a"})
         await asyncio.sleep(3)
@@ -362,7 +362,7 @@ async def test_a_group_that_is_changed_before_each_launch_is_not_asked_about_wit
             nonlocal asked
             if names is not None:
                 asked += 1
-                world.cloud.set_desired(world.cloud.groups[A], 1 + asked % 2)
+                world.cloud.set_desired(world.cloud.groups[cloud.GroupName(A)], 1 + asked % 2)
             return await plain(names)
 
         client.groups = change  # type: ignore[method-assign]

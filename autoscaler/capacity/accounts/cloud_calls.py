@@ -47,11 +47,11 @@ class Calls:
     """The calls in flight, of all accounts."""
 
     def __init__(
-        self, context: control.ControllerContext, known: account_reader.AccountReader, resting: backoff.Retries
+        self, context: control.ControllerContext, known: account_reader.AccountReader, retries: backoff.Retries
     ) -> None:
         self._context = context
-        self._clouds = known
-        self._resting = resting
+        self._accounts = known
+        self._retries = retries
         self._flights: dict[cloud.GroupName, _Flight] = {}
         self._expected: Mapping[cloud.GroupName, Launch | Disruption] = {}
         """What is under way and counts as landed; made anew with each change."""
@@ -113,7 +113,7 @@ class Calls:
         """Raise groups, those of an account after one reading of them; return those that are under way now."""
         by_account: dict[str, list[Launch]] = {}
         for launch in launches:
-            account = self._clouds.account_of(launch.group)
+            account = self._accounts.account_of(launch.group)
             if account is not None and self._is_free(launch.group):
                 by_account.setdefault(account, []).append(launch)
         for account, these in by_account.items():
@@ -125,7 +125,7 @@ class Calls:
     def resize(self, resizes: Iterable[Resize]) -> None:
         """Set groups to what they have."""
         for each in resizes:
-            account = self._clouds.account_of(each.group)
+            account = self._accounts.account_of(each.group)
             if account is not None and self._is_free(each.group):
                 self._start(account, [each.group], self._resize(account, each))
 
@@ -133,10 +133,10 @@ class Calls:
         """End instances, those of a group one after the other, each if it may still end then."""
         by_group: dict[cloud.GroupName, list[Disruption]] = {}
         for each in disruptions:
-            if not self._resting.holds(each.instance):
+            if not self._retries.holds(each.instance):
                 by_group.setdefault(each.group, []).append(each)
         for name, these in by_group.items():
-            account = self._clouds.account_of(name)
+            account = self._accounts.account_of(name)
             if account is not None and name not in self._flights:
                 self._start(account, [name], self._end_all(these, may_end))
 
@@ -145,7 +145,7 @@ class Calls:
         if name in self._flights:
             self._wanted.add(name)
             return False
-        return not self._resting.holds(name)
+        return not self._retries.holds(name)
 
     # Flights
 
@@ -195,7 +195,7 @@ class Calls:
     def _note(self, outcome: Outcome) -> None:
         """Keep an outcome for the next cycle; a new size is seen at once, what was not done is planned again soon."""
         self._outcomes.append(outcome)
-        self._clouds.hurry()
+        self._accounts.hurry()
         if outcome.is_done and not isinstance(outcome.command, Disruption):
             self._wake(outcome.command.group)
 
@@ -238,19 +238,19 @@ class Calls:
         self, account: str, names: list[cloud.GroupName]
     ) -> Mapping[cloud.GroupName, cloud.NodeGroup] | None:
         """Return groups as they are now; None: nobody can tell."""
-        seen = self._clouds.seen.get(account)
+        seen = self._accounts.seen.get(account)
         try:
             return (await seen.view.reread(names)).groups if seen is not None else None
         except cloud.CloudError as error:
             why = {"reason": error.reason, "error": error.message}
             log.warning("groups_not_read_again", account=account, groups=names, **why)
-            self._clouds.hurry()
+            self._accounts.hurry()
             for name in names:
-                self._resting.note(name, is_done=False)
+                self._retries.note(name, is_done=False)
             return None
 
     async def _set_desired(self, command: Launch | Resize, group: cloud.NodeGroup, desired: int) -> Outcome:
-        seen = self._clouds.of(group.name)
+        seen = self._accounts.of(group.name)
         what = f"set desired of {group.name} from {group.desired} to {desired}"
         if seen is None or not self._may_act(what):
             return Outcome(command=command, is_done=False)
@@ -260,7 +260,7 @@ class Calls:
             "desired_set", group=group.name, before=group.desired, after=desired, verdict=outcome.verdict, error=error
         )
         is_done = outcome.verdict is not cloud.Verdict.NOT_DONE
-        self._resting.note(group.name, is_done=is_done)
+        self._retries.note(group.name, is_done=is_done)
         return Outcome(command=command, is_done=is_done, error=outcome.error)
 
     # Ends
@@ -282,12 +282,12 @@ class Calls:
 
     async def _end(self, each: Disruption) -> Outcome:
         """End an instance, and leave it for a moment if that was not done."""
-        seen = self._clouds.of(each.group)
+        seen = self._accounts.of(each.group)
         if seen is None or not self._may_act(f"end {each.instance} of {each.group}: {each.reason}"):
             return Outcome(command=each, is_done=False)
         outcome = await seen.view.terminate(each.group, each.instance, decrement=each.decrement)
         is_done = outcome.verdict is not cloud.Verdict.NOT_DONE
-        self._resting.note(each.instance, is_done=is_done)
+        self._retries.note(each.instance, is_done=is_done)
         log.info(
             "useless_instance_ended" if each.is_useless else "instance_ended",
             node=each.node_name or None,

@@ -80,7 +80,7 @@ class News:
         self, context: control.ControllerContext, known: account_reader.AccountReader, notices: Notices, open_news: Open
     ) -> None:
         self._context = context
-        self._clouds = known
+        self._accounts = known
         self._notices = notices
         self._open = open_news
         context.feed(self)
@@ -120,9 +120,9 @@ class News:
                 self._notices.hear(event.instance)
                 self._context.wake(account_reader.KIND, objects.Key("", event.instance))
             case cloud.GroupChanged():
-                self._clouds.read_now()
+                self._accounts.read_now()
             case cloud.InstancesChanged():
-                self._clouds.hurry()
+                self._accounts.hurry()
 
 
 def _instances(node: objects.Node) -> Collection[cloud.InstanceId]:

@@ -25,7 +25,7 @@ class LaunchFailures:
     """Knows which offerings are left alone."""
 
     def __init__(self, known: account_reader.AccountReader) -> None:
-        self._clouds = known
+        self._accounts = known
         self._noted: dict[cloud.GroupName, float] = {}
         """When the last failed launch of a group began that was taken note of."""
         self._failed: frozenset[cloud.GroupName] = frozenset()
@@ -43,13 +43,13 @@ class LaunchFailures:
 
     def observe(self, snapshot: Snapshot, outcomes: Iterable[cloud_calls.Outcome]) -> Snapshot:
         """Add to a snapshot what failed and came since the last one."""
-        if snapshot.foreign is not None:
+        if snapshot.other_autoscaler is not None:
             return dataclasses.replace(snapshot, unavailable=dict(self._known))
         came = unavailable_offerings.came(snapshot) if self._known else {}
         self._known = unavailable_offerings.current(self._known, snapshot.now, came)
         for outcome in outcomes:
             self._note_outcome(outcome, snapshot.now)
-        for seen in self._clouds.seen.values():
+        for seen in self._accounts.seen.values():
             reading = seen.view.reading
             for name, failures in reading.failures.items() if reading is not None else ():
                 if failures and reading is not None and failures[0].started_at > self._noted.get(name, 0.0):
@@ -90,7 +90,7 @@ class LaunchFailures:
         before, self._lacks = self._lacks, unavailable_offerings.lacking(snapshot, self._lacks)
         known = {name for name, lack in before.items() if lack.is_over}
         over = {name for name, lack in self._lacks.items() if lack.is_over} - known
-        unread = self._clouds.unread() if over else {}
+        unread = self._accounts.unread() if over else {}
         for group in [group for group in snapshot.groups if group.name in over]:
             lack = self._lacks[group.name]
             why = unread.get(group.name, "nobody says why")

@@ -51,7 +51,7 @@ class InstanceWriter:
     ) -> None:
         """Take also what else is to be made afresh in turn with the books."""
         self._context = context
-        self._clouds = known
+        self._accounts = known
         self._table: store.Table[Record] = context.watch(INSTANCES, objects.custom(resources.Instance))
         self._target = writer.Target(resource=INSTANCES, decode=objects.custom(resources.Instance), table=self._table)
         self._index = record_index.RecordIndex(self._table)
@@ -97,7 +97,7 @@ class InstanceWriter:
         """Write what was decided; False: not all could be written, and it must be done again."""
         missed = {each.name for each in plan.changes if not each.is_time_alone}
         self._rechecks.tell("record_changes", self._unchanged & missed)
-        self._clouds.ask({question.instance: question.group for question in plan.questions})
+        self._accounts.ask({question.instance: question.group for question in plan.questions})
         for question in plan.questions:
             self._changes.note_instance(question.instance)
         created = all(await asyncio.gather(*map(self._create, plan.creates)))
@@ -107,7 +107,7 @@ class InstanceWriter:
 
     def _sight(self, snapshot: Snapshot, *, is_everything: bool) -> instance_records.Sight:
         """Return what is seen of instances of which anything changed, and of some others; or of all."""
-        changed = self._changes.take(snapshot, self._clouds.lives())
+        changed = self._changes.take(snapshot, self._accounts.lives())
         if is_everything:
             self._unchanged, changed = frozenset(), tuple(self._table)
         else:
@@ -123,11 +123,11 @@ class InstanceWriter:
             snapshot=snapshot,
             instances=tuple(self._table) if records is None else records,
             taken=self._changes.taken_numbers(),
-            lives=self._clouds.lives(),
-            asked=self._clouds.asked(),
-            accounts=frozenset(self._clouds.seen),
-            ends=self._clouds.ends(),
-            listed_before=self._clouds.listed_before(),
+            lives=self._accounts.lives(),
+            asked=self._accounts.asked(),
+            accounts=frozenset(self._accounts.seen),
+            ends=self._accounts.ends(),
+            listed_before=self._accounts.listed_before(),
             unwatched_since=self._context.vacant_since() if self._is_first else None,
             prices=snapshot.prices,
         )

@@ -50,7 +50,7 @@ class StatusWriter:
         self._context = context
         self._pools = pools
         self._scopes = scopes
-        self._clouds = known
+        self._accounts = known
         self._pool_target = writer.Target(resource=POOLS, decode=objects.custom(resources.InstancePool), table=pools)
         self._account_target = writer.Target(
             resource=account_reader.ACCOUNTS, decode=objects.custom(resources.ProviderAccount), table=known.accounts
@@ -65,12 +65,12 @@ class StatusWriter:
         """Write and tell what has changed."""
         month = pool_status.Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
         for pool in list(self._pools):
-            problem = self._clouds.problem(pool.resource.spec.provider_account)
+            problem = self._accounts.problem(pool.resource.spec.provider_account)
             changes = pool_status.changes(pool.resource, snapshot, month, problem)
             await self._write(self._pool_target, pool, changes)
-        for account in list(self._clouds.accounts):
+        for account in list(self._accounts.accounts):
             name = account.meta.key.name
-            problem = self._clouds.problem(name) or snapshot.outages.get(name) or snapshot.silent.get(name)
+            problem = self._accounts.problem(name) or snapshot.outages.get(name) or snapshot.silent.get(name)
             await self._write(
                 self._account_target, account, pool_status.account_changes(account.resource, problem, snapshot.now)
             )
@@ -119,7 +119,7 @@ class StatusWriter:
 def _waiting(snapshot: Snapshot, plan: Plan) -> Counter[str]:
     """Count the pods that wait, by scope."""
     pods = [pod for launch in plan.launches for pod in launch.pods]
-    pods += [pod for despair in plan.despairs for pod in despair.pods]
+    pods += [pod for refused in plan.unserved for pod in refused.pods]
     return Counter(demand.scope_of(snapshot, pod.meta.key.namespace) for pod in pods)
 
 

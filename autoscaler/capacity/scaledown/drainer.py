@@ -34,7 +34,7 @@ class Drainer:
         self._context = context
         self._nodes = nodes
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
-        self._resting = backoff.Retries(context.clock, BACKOFF)
+        self._retries = backoff.Retries(context.clock, BACKOFF)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def drain(self, going: Iterable[Disruption]) -> float | None:
@@ -52,11 +52,11 @@ class Drainer:
 
     async def _ask(self, pod: objects.Pod, drain: Disruption) -> bool:
         """Ask a pod to leave; one that could not is left for a while, unless there is no time."""
-        if self._resting.holds(pod.meta.uid) and drain.reason is not disruption_taint.Reason.INTERRUPTED:
+        if self._retries.holds(pod.meta.uid) and drain.reason is not disruption_taint.Reason.INTERRUPTED:
             return False
         async with self._slots:
             is_done = await self._evict(pod)
-        self._resting.note(pod.meta.uid, is_done=is_done)
+        self._retries.note(pod.meta.uid, is_done=is_done)
         return is_done
 
     async def mark(self, node: objects.Node, reason: str) -> None:

@@ -49,20 +49,20 @@ class Choice:
 
 def choose(snapshot: Snapshot, plan: Plan, memory: Memory) -> Choice:
     """Choose the next step of every pool."""
-    if not snapshot.outdated or snapshot.foreign is not None:
+    if not snapshot.outdated or snapshot.other_autoscaler is not None:
         return Choice()
     sight = _Sight(snapshot, plan, memory)
     steps = {name: _step(sight, name) for name in sorted(snapshot.pools)}
     drained = [step.drain for step in steps.values() if step.drain is not None]
     begun = {name: memory.begun.get(name, snapshot.now) for name in drained}
-    resting = {name: until for name, until in sight.resting.items() if until > snapshot.now}
-    ends = [at + sight.patience(name) for name, at in begun.items()] + list(resting.values())
+    postponed = {name: until for name, until in sight.postponed.items() if until > snapshot.now}
+    ends = [at + sight.patience(name) for name, at in begun.items()] + list(postponed.values())
     return Choice(
         surges=tuple(step.surge for step in steps.values() if step.surge is not None),
         drains=tuple(_drain(snapshot, name) for name in drained),
         spares=frozenset(step.spare for step in steps.values() if step.spare is not None),
         waits={name: step.why for name, step in steps.items() if step.why is not None},
-        memory=Memory(begun=begun, resting=resting),
+        memory=Memory(begun=begun, postponed=postponed),
         wake_at=min((at for at in ends if at > snapshot.now), default=None),
     )
 
@@ -129,7 +129,7 @@ class _Sight:
         self.usable = {room.name for room in supply.rooms(snapshot, with_residents=False) if room.free}
         late = [name for name, at in memory.begun.items() if at + self.patience(name) <= snapshot.now]
         tired = {name: snapshot.now + REST_SECONDS for name in late if name in self.pods}
-        self.resting = {**memory.resting, **tired}
+        self.postponed = {**memory.postponed, **tired}
 
     def patience(self, node: str) -> float:
         """Return how long a node may take to become empty."""
@@ -141,7 +141,7 @@ class _Sight:
         return not pods or any(map(_must_leave, pods))
 
     def is_resting(self, node: str) -> bool:
-        return self.resting.get(node, 0.0) > self.snapshot.now
+        return self.postponed.get(node, 0.0) > self.snapshot.now
 
 
 def _step(sight: _Sight, pool: str) -> _Step:

@@ -55,13 +55,13 @@ class Claims:
 
     def spent(self) -> frozenset[cloud.InstanceId]:
         """Return the instances that have had their pod, or may have had it; not those that somebody is asked about."""
-        spent = [each for each in self._stands() if each.standing is Standing.SPENT]
+        spent = [each for each in self._stands() if each.pod_rules is Standing.SPENT]
         known = [each.node for each in spent if each.pod is not None or each.holder not in self._unbound]
         return frozenset(instance_records.instance_id(node.provider_id) for node in known)
 
     def freed(self) -> list[objects.Node]:
         """Return the nodes whose pods will not come, as they are once they are free again."""
-        return [ephemeral.freed(each.node) for each in self._stands() if each.standing is Standing.VACANT]
+        return [ephemeral.freed(each.node) for each in self._stands() if each.pod_rules is Standing.VACANT]
 
     def pods(self, index: pod_index.PodIndex) -> tuple[pod_index.Pods, pod_index.IndexedPods]:
         """Return all pods; one that has an instance and cannot go there yet counts as nominated to it.
@@ -83,7 +83,7 @@ class Claims:
         Plans count on it: what will be free is room, and a pod that has an instance needs no other.
         """
         is_known = await self._find_out()
-        held = [each for each in self._stands() if each.standing is Standing.HELD and each.pod is not None]
+        held = [each for each in self._stands() if each.pod_rules is Standing.HELD and each.pod is not None]
         self._unbound |= {each.holder: each.pod for each in held if each.pod is not None}
         tolerating = [self._tolerate(each.pod) for each in ephemeral.promised(self._stands())]
         return is_known and all(await asyncio.gather(*self._corrections(), *tolerating))
@@ -116,9 +116,9 @@ class Claims:
     def _corrections(self) -> Iterable[Coroutine[Any, Any, bool]]:
         """Yield the writes by which taints follow what became of instances."""
         for each in self._stands():
-            if each.standing is Standing.TAKEN and each.pod is not None:
+            if each.pod_rules is Standing.TAKEN and each.pod is not None:
                 yield self._keep_for(each.node, each.pod.meta.uid)
-            elif each.standing is Standing.VACANT:
+            elif each.pod_rules is Standing.VACANT:
                 yield self._keep_for(each.node, keys.RESERVED_FOR_NONE)
 
     async def _keep_for(self, node: objects.Node, value: str) -> bool:
@@ -169,7 +169,7 @@ class Claims:
         holders = {each.holder for each in seen}
         self._never_bound = self._never_bound if self._never_bound <= holders else self._never_bound & holders
         self._unbound = {uid: pod for uid, pod in self._unbound.items() if uid in holders}
-        gone = [each.holder for each in seen if each.standing is Standing.SPENT and each.pod is None]
+        gone = [each.holder for each in seen if each.pod_rules is Standing.SPENT and each.pod is None]
         asked = {uid: self._unbound[uid] for uid in gone if uid in self._unbound}
         answers = await asyncio.gather(*(self._had_node(pod) for pod in asked.values()))
         for uid, had_node in zip(asked, answers, strict=True):

@@ -91,7 +91,7 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
         scope = scope_of(snapshot, like.namespace)
         if scope not in tiers:
             tiers[scope] = pools_of(snapshot.scopes.get(scope), snapshot.pools)
-        lessons = snapshot.experience.get(like, MissedPlacement())
+        lessons = snapshot.missed.get(like, MissedPlacement())
         made[like] = Demand(
             shape=like.shape,
             count=len(pods),

@@ -46,7 +46,7 @@ class Stand:
     node: objects.Node
     holder: str
     """What the taint says."""
-    standing: Standing
+    pod_rules: Standing
     pod: objects.Pod | None = None
 
 
@@ -116,12 +116,12 @@ def _stand(
 ) -> Stand:
     uid = holder(node) or ""
     pod = by_uid.get(uid)
-    standing = _standing(node, uid, pod, never_bound)
-    if standing not in {Standing.BUSY, Standing.SPENT}:
+    pod_rules = _standing(node, uid, pod, never_bound)
+    if pod_rules not in {Standing.BUSY, Standing.SPENT}:
         stranger = min(there, key=_age, default=None)
         if stranger is not None:
-            return Stand(node=node, holder=uid, standing=Standing.TAKEN, pod=stranger)
-    return Stand(node=node, holder=uid, standing=standing, pod=pod)
+            return Stand(node=node, holder=uid, pod_rules=Standing.TAKEN, pod=stranger)
+    return Stand(node=node, holder=uid, pod_rules=pod_rules, pod=pod)
 
 
 def _standing(node: objects.Node, uid: str, pod: objects.Pod | None, never_bound: frozenset[str]) -> Standing:
@@ -140,7 +140,7 @@ def claim(snapshot: Snapshot, landed: Landed) -> tuple[Claim, ...]:
     names = {name for rooms in landed.values() for name in rooms}
     nodes = [snapshot.nodes[key] for key in (objects.Key("", name) for name in names) if key in snapshot.nodes]
     seen = stands(nodes, snapshot.pods.values())
-    free = {each.node.meta.key.name: each.node for each in seen if each.standing is Standing.FREE}
+    free = {each.node.meta.key.name: each.node for each in seen if each.pod_rules is Standing.FREE}
     if not free:
         return ()
     waiting = demand.waiting(snapshot.indexed)
@@ -157,7 +157,7 @@ def claim(snapshot: Snapshot, landed: Landed) -> tuple[Claim, ...]:
 def promised(seen: Iterable[Stand]) -> Iterator[Claim]:
     """Yield the instances that are kept for pods which cannot go there yet, for want of a toleration."""
     for each in seen:
-        if each.standing is Standing.HELD and each.pod is not None and not has_toleration(each.pod):
+        if each.pod_rules is Standing.HELD and each.pod is not None and not has_toleration(each.pod):
             yield Claim(node=each.node, pod=each.pod)
 
 

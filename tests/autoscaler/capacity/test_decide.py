@@ -41,7 +41,7 @@ def test_no_pod_vanishes_and_no_bound_is_passed(cpus: list[str], maximum: int, m
     pools = {"workers": seen.pool(limits={"maxActiveInstances": most})}
     plan = decide.decide(seen.snapshot(pods=pods, groups=groups, pools=pools), POLICY)
     hoping = [pod.meta.uid for launch in plan.launches for pod in launch.pods]
-    despairing = [pod.meta.uid for despair in plan.despairs for pod in despair.pods]
+    despairing = [pod.meta.uid for refused in plan.unserved for pod in refused.pods]
     assert sorted(hoping + despairing) == sorted(pod.meta.uid for pod in pods)
     assert all(launch.after <= launch.maximum for launch in plan.launches)
     assert sum(launch.after - launch.before for launch in plan.launches) <= most

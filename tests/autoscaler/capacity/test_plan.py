@@ -42,7 +42,7 @@ def test_what_is_of_no_use_and_what_is_idle_share_what_a_group_has_above_its_min
 
 
 def test_beside_another_scaler_nothing_goes_and_nothing_is_taken_back() -> None:
-    snapshot = world("i-one", desired=2, failed=frozenset({seen.group().name}), foreign="another one")
+    snapshot = world("i-one", desired=2, failed=frozenset({seen.group().name}), other_autoscaler="another one")
     assert decided(snapshot) == Plan(memory=IDLE)
 
 

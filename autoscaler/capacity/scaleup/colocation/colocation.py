@@ -1,8 +1,8 @@
 """Place pods that go to one zone together, with all others, and say who may go. Pure.
 
-All of a party goes to one zone, or none of it: `zone_choice` names a zone that takes it, and if other pods leave too
+All of a gang goes to one zone, or none of it: `zone_choice` names a zone that takes it, and if other pods leave too
 little there, it is left out of this plan as a whole. It may go, with that zone, when there is room for all of it on
-nodes that are ready; who comes later joins at once. No party is ever opened into two zones.
+nodes that are ready; who comes later joins at once. No gang is ever opened into two zones.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
 AGAIN_SECONDS: Final = 5.0
-"""When a zone is looked for again for a party that would have found one if it were alone."""
+"""When a zone is looked for again for a gang that would have found one if it were alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,28 +33,28 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """Where all pods go, which parties may be opened, and which go nowhere."""
+    """Where all pods go, which gangs may be opened, and which go nowhere."""
 
     rationed: scope_targets.Rationed
     openings: tuple[Opening, ...] = ()
     refused: tuple[Refused, ...] = ()
     wake_at: float | None = None
-    """When a party will be taken as whole, or may find more room than others left it now."""
+    """When a gang will be taken as whole, or may find more room than others left it now."""
 
 
 def place(
     snapshot: Snapshot, situation: Situation, pods: Pods, *, policy: Policy, together: Collection[Gang]
 ) -> Settled:
-    """Place all demands and all parties, each party in one zone and as a whole, or not at all.
+    """Place all demands and all gangs, each gang in one zone and as a whole, or not at all.
 
     1. Those whose zone is settled join. 2. Choose a zone for each of the others, once they are whole. 3. Place them
     with all other pods. 4. Open those that have room on nodes that are there.
     """
-    joining = [_joining(pod, party.zone) for party in together if party.zone for pod in party.pods]
-    free = [(party, gangs.due(party, snapshot.now)) for party in together if party.zone is None]
-    choice = zone_choice.choose(snapshot, situation, policy, [party for party, due in free if due is None])
+    joining = [_joining(pod, gang.zone) for gang in together if gang.zone for pod in gang.pods]
+    free = [(gang, gangs.due(gang, snapshot.now)) for gang in together if gang.zone is None]
+    choice = zone_choice.choose(snapshot, situation, policy, [gang for gang, due in free if due is None])
     rationed, chosen, squeezed = _place(snapshot, situation, pods, policy=policy, chosen=choice.chosen)
-    ready = [Opening(pod=pod, zone=one.zone) for one in chosen if _has_landed(one, rationed) for pod in one.party.pods]
+    ready = [Opening(pod=pod, zone=one.zone) for one in chosen if _has_landed(one, rationed) for pod in one.gang.pods]
     dues = [due for _, due in free if due is not None] + [snapshot.now + AGAIN_SECONDS] * bool(squeezed)
     return Settled(
         rationed=rationed,
@@ -65,21 +65,21 @@ def place(
 
 
 def _joining(pod: objects.Pod, zone: str) -> Opening:
-    """Send a pod to where its party is; what it selects itself cannot be changed any more."""
+    """Send a pod to where its gang is; what it selects itself cannot be changed any more."""
     return Opening(pod=pod, zone=pod.shape.node_selector.get(keys.ZONE, zone))
 
 
 def _place(
     snapshot: Snapshot, situation: Situation, pods: Pods, *, policy: Policy, chosen: Collection[Chosen]
 ) -> tuple[scope_targets.Rationed, list[Chosen], list[Refused]]:
-    """Place parties with all other pods; those that others leave too little for are left out, the last ones first."""
+    """Place gangs with all other pods; those that others leave too little for are left out, the last ones first."""
     left = list(chosen)
     squeezed: list[Refused] = []
     while True:
         asked = {made: found for one in left for made, found in one.pods.items()}
         joint = dataclasses.replace(situation, demands=(*situation.demands, *asked))
         rationed = scope_targets.place(snapshot, joint, {**pods, **asked}, policy)
-        short = [one for one in left if _count(one, rationed, _everywhere(rationed.placed)) < len(one.party.pods)]
+        short = [one for one in left if _count(one, rationed, _everywhere(rationed.placed)) < len(one.gang.pods)]
         if not short:
             return rationed, left, squeezed
         out = short[len(short) // 2 :]
@@ -98,16 +98,16 @@ def _landed(placed: Placement) -> Iterable[tuple[Demand, int]]:
 
 
 def _count(one: Chosen, rationed: scope_targets.Rationed, shares: Iterable[tuple[Demand, int]]) -> int:
-    """Count the pods of a party among what was placed."""
+    """Count the pods of a gang among what was placed."""
     return sum(count for made, count in shares if rationed.origins.get(made, made) in one.pods)
 
 
 def _has_landed(one: Chosen, rationed: scope_targets.Rationed) -> bool:
-    return _count(one, rationed, _landed(rationed.placed)) == len(one.party.pods)
+    return _count(one, rationed, _landed(rationed.placed)) == len(one.gang.pods)
 
 
 def _squeezed(one: Chosen, rationed: scope_targets.Rationed) -> Refused:
-    """Say why the zone that would take a party does not, with all others that wait."""
+    """Say why the zone that would take a gang does not, with all others that wait."""
     said = [(each.demand, each.rejections) for each in rationed.placed.unplaced]
     said += [(each.demand, each.rejections) for each in rationed.held]
     own = [why for made, whys in said if rationed.origins.get(made, made) in one.pods for why in whys]
@@ -117,4 +117,4 @@ def _squeezed(one: Chosen, rationed: scope_targets.Rationed) -> Refused:
         if not why.groups or any(key.zone == one.zone for key in why.groups)
     ]
     most = _count(one, rationed, _everywhere(rationed.placed))
-    return Refused(pods=one.party.pods, rejections=zone_choice.told(one.party, most, here))
+    return Refused(pods=one.gang.pods, rejections=zone_choice.told(one.gang, most, here))

@@ -1,6 +1,6 @@
 """Pods that go to one zone together: who they are, whether all of them are there, and where the first ones went. Pure.
 
-A party is the pods of one owner that wait behind the placement gate. Nothing but pods remembers a zone: one that was
+A gang is the pods of one owner that wait behind the placement gate. Nothing but pods remembers a zone: one that was
 opened selects it, and who comes later joins it there.
 """
 
@@ -15,7 +15,7 @@ from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
 SETTLE_SECONDS: Final = 2.0
-"""A party is taken as whole when none has joined it for so long: controllers make pods one after the other."""
+"""A gang is taken as whole when none has joined it for so long: controllers make pods one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,14 @@ def gather(snapshot: Snapshot) -> tuple[Gang, ...]:
     return tuple(sorted(made, key=_rank))
 
 
-def due(party: Gang, now: float) -> float | None:
-    """Return when a party will be taken as whole; None if it is. Clocks that differ must not hold it up."""
-    newest = max(pod.meta.created_at for pod in party.pods)
+def due(gang: Gang, now: float) -> float | None:
+    """Return when a gang will be taken as whole; None if it is. Clocks that differ must not hold it up."""
+    newest = max(pod.meta.created_at for pod in gang.pods)
     return newest + SETTLE_SECONDS if 0 <= now - newest < SETTLE_SECONDS else None
 
 
 def _owner(pod: objects.Pod) -> str:
-    """Return what the pods of a party have in common; a pod that nobody controls is a party by itself."""
+    """Return what the pods of a gang have in common; a pod that nobody controls is a gang by itself."""
     controller = pod.meta.controller
     return controller.uid if controller is not None else pod.meta.uid
 
@@ -67,9 +67,9 @@ def _name(pod: objects.Pod) -> str:
     return f"{controller.kind} {controller.name}" if controller is not None else f"pod {pod.meta.key.name}"
 
 
-def _rank(party: Gang) -> tuple[int, float, objects.Key]:
-    first = min(pod.meta.created_at for pod in party.pods)
-    return (-max(pod.priority for pod in party.pods), first, party.pods[0].meta.key)
+def _rank(gang: Gang) -> tuple[int, float, objects.Key]:
+    first = min(pod.meta.created_at for pod in gang.pods)
+    return (-max(pod.priority for pod in gang.pods), first, gang.pods[0].meta.key)
 
 
 def _homes(snapshot: Snapshot, owners: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,8 +1,8 @@
-"""Which zone takes a whole party, if any does. Pure.
+"""Which zone takes a whole gang, if any does. Pure.
 
 The zone comes first where others of the same owner have been; then zones are compared by the order of the scope's
-pools, then by how many new instances they take; equals by name. So a party stays where instances were started for it,
-and moves as a whole when that zone cannot take it any more. Parties are asked one after the other, each with what those
+pools, then by how many new instances they take; equals by name. So a gang stays where instances were started for it,
+and moves as a whole when that zone cannot take it any more. Gangs are asked one after the other, each with what those
 before it leave. Other pods are not looked at here.
 """
 
@@ -23,16 +23,16 @@ Pods = Mapping[Demand, tuple[objects.Pod, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chosen:
-    """A party, the zone that takes it, and what it asks of that zone."""
+    """A gang, the zone that takes it, and what it asks of that zone."""
 
-    party: Gang
+    gang: Gang
     zone: str
     pods: Pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A party that no zone takes, and why."""
+    """A gang that no zone takes, and why."""
 
     pods: tuple[objects.Pod, ...]
     rejections: tuple[Rejection, ...]
@@ -40,31 +40,31 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Parties that one zone takes, and those that none does."""
+    """Gangs that one zone takes, and those that none does."""
 
     chosen: tuple[Chosen, ...] = ()
     refused: tuple[Refused, ...] = ()
 
 
 def choose(snapshot: Snapshot, situation: Situation, policy: Policy, together: Iterable[Gang]) -> Choice:
-    """Choose a zone for each party, in their order; a party that no zone takes whole leaves room to the next."""
-    parties = list(together)
-    if not parties:
+    """Choose a zone for each gang, in their order; a gang that no zone takes whole leaves room to the next."""
+    all_gangs = list(together)
+    if not all_gangs:
         return Choice()
     chooser = _Chooser(snapshot, situation, policy)
-    outcomes = [chooser.choose(party) for party in parties]
+    outcomes = [chooser.choose(gang) for gang in all_gangs]
     return Choice(
         chosen=tuple(each for each in outcomes if isinstance(each, Chosen)),
         refused=tuple(each for each in outcomes if isinstance(each, Refused)),
     )
 
 
-def told(party: Gang, most: int, rejections: Iterable[Rejection]) -> tuple[Rejection, ...]:
-    """Say why no zone takes a party: the most pods that one takes, and what speaks against each group."""
+def told(gang: Gang, most: int, rejections: Iterable[Rejection]) -> tuple[Rejection, ...]:
+    """Say why no zone takes a gang: the most pods that one takes, and what speaks against each group."""
     groups: dict[Rejection, set[NodeGroupKey]] = {}
     for each in rejections:
         groups.setdefault(dataclasses.replace(each, groups=()), set()).update(each.groups)
-    whole = Rejection(reason=Reason.NO_ZONE, what=party.name, wanted=len(party.pods), available=most)
+    whole = Rejection(reason=Reason.NO_ZONE, what=gang.name, wanted=len(gang.pods), available=most)
     if len(groups) > 1:  # zones without node groups have nothing to say where others do
         groups = {why: named for why, named in groups.items() if why.reason is not Reason.NO_GROUPS}
     return (whole, *(dataclasses.replace(why, groups=tuple(sorted(named))) for why, named in groups.items()))
@@ -90,21 +90,21 @@ class _Chooser:
         self._zones = _zones(situation)
         self._labels = demand.labels_read(snapshot.indexed)
 
-    def choose(self, party: Gang) -> Chosen | Refused:
-        """Choose the zone that takes a party best, or tell why none does."""
-        asked = self._asked(party)
+    def choose(self, gang: Gang) -> Chosen | Refused:
+        """Choose the zone that takes a gang best, or tell why none does."""
+        asked = self._asked(gang)
         tried = {name: self._try(name, asked) for name in self._zones}
         fitting = {name: placed for name, placed in tried.items() if not placed.unplaced}
         if not fitting:
-            return Refused(pods=party.pods, rejections=_why(party, asked, tried.values()))
-        best = min(fitting, key=lambda name: (name != party.last_zone, *self._cost(name, asked, fitting[name]), name))
+            return Refused(pods=gang.pods, rejections=_why(gang, asked, tried.values()))
+        best = min(fitting, key=lambda name: (name != gang.last_zone, *self._cost(name, asked, fitting[name]), name))
         zone = self._zones[best]
         zone.promised, zone.launched = self._together(zone.promised, asked), fitting[best].new_nodes()
         pinned = {dataclasses.replace(each, zones=frozenset({best})): pods for each, pods in asked.items()}
-        return Chosen(party=party, zone=best, pods=pinned)
+        return Chosen(gang=gang, zone=best, pods=pinned)
 
     def _together(self, promised: Iterable[Demand], asked: Iterable[Demand]) -> tuple[Demand, ...]:
-        """Add demands to those that are alike, so that many parties of one kind are placed as quickly as one."""
+        """Add demands to those that are alike, so that many gangs of one kind are placed as quickly as one."""
         found: dict[object, Demand] = {}
         for each in (*promised, *asked):
             labels = frozenset((key, value) for key, value in each.labels.items() if key in self._labels)
@@ -113,11 +113,11 @@ class _Chooser:
             found[kind] = each if known is None else dataclasses.replace(known, count=known.count + each.count)
         return tuple(found.values())
 
-    def _asked(self, party: Gang) -> Pods:
-        """Return what a party asks for. For pods of low priority no instance is started, as for any such pod."""
-        found = demand.alike(party.pods, self._labels)
+    def _asked(self, gang: Gang) -> Pods:
+        """Return what a gang asks for. For pods of low priority no instance is started, as for any such pod."""
+        found = demand.alike(gang.pods, self._labels)
         asked = {made: tuple(found[like]) for like, made in demand.demands(self._snapshot, found).items()}
-        lowest = min(pod.priority for pod in party.pods)
+        lowest = min(pod.priority for pod in gang.pods)
         if lowest >= demand.PRIORITY_CUTOFF:
             return asked
         why = Rejection(reason=Reason.LOW_PRIORITY, wanted=lowest, available=demand.PRIORITY_CUTOFF)
@@ -126,7 +126,7 @@ class _Chooser:
         }
 
     def _try(self, name: str, asked: Pods) -> Placement:
-        """Place what a party asks for in a zone, with all that was promised there."""
+        """Place what a gang asks for in a zone, with all that was promised there."""
         elsewhere = [zone.launched for other, zone in self._zones.items() if other != name]
         return placement.place(
             dataclasses.replace(
@@ -138,7 +138,7 @@ class _Chooser:
         )
 
     def _cost(self, name: str, asked: Pods, placed: Placement) -> tuple[int, int]:
-        """Return how far down the order of pools a party must go in a zone, and how many instances it needs."""
+        """Return how far down the order of pools a gang must go in a zone, and how many instances it needs."""
         instances = sum(placed.new_nodes().values()) - sum(self._zones[name].launched.values())
         return _last_tier(asked, placed), instances
 
@@ -150,7 +150,7 @@ class _Chooser:
 
 
 def _last_tier(asked: Pods, placed: Placement) -> int:
-    """Return how far down the order of its pools a party must go for new instances; -1 if it needs none."""
+    """Return how far down the order of its pools a gang must go for new instances; -1 if it needs none."""
     tiers = [
         number
         for launch in placed.launches
@@ -184,8 +184,8 @@ def _cpu_millis(group: Group) -> int:
     return (group.template.capacity or group.template.allocatable).get("cpu", 0)
 
 
-def _why(party: Gang, asked: Pods, tried: Iterable[Placement]) -> tuple[Rejection, ...]:
-    """Say why no zone takes a party, with the most that one takes."""
+def _why(gang: Gang, asked: Pods, tried: Iterable[Placement]) -> tuple[Rejection, ...]:
+    """Say why no zone takes a gang, with the most that one takes."""
     missing = [[each for each in placed.unplaced if each.demand in asked] for placed in tried]
-    most = max((len(party.pods) - sum(each.count for each in one) for one in missing), default=0)
-    return told(party, most, [why for one in missing for each in one for why in each.rejections])
+    most = max((len(gang.pods) - sum(each.count for each in one) for one in missing), default=0)
+    return told(gang, most, [why for one in missing for each in one for why in each.rejections])

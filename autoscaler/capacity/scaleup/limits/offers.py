@@ -75,8 +75,8 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Group:
 def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | None) -> Rejection | None:
     """Return why a group takes nothing now; None if it does."""
     pool = snapshot.pools.get(group.key.pool)
-    if snapshot.foreign is not None:
-        return Rejection(reason=Reason.OTHER_AUTOSCALER, what=snapshot.foreign)
+    if snapshot.other_autoscaler is not None:
+        return Rejection(reason=Reason.OTHER_AUTOSCALER, what=snapshot.other_autoscaler)
     if pool is None:
         return Rejection(reason=Reason.NO_POOL, what=group.key.pool)
     if group.key.pool in snapshot.leaving:

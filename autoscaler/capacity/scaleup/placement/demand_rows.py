@@ -1,6 +1,6 @@
 """Demands made ready to be packed: numbers instead of names, and the nodes on which each may stand as bits.
 
-A lot is one demand; a portion is that part of it which is packed under the same terms (in one zone, or in any).
+A row is one demand; a portion is that part of it which is packed under the same terms (in one zone, or in any).
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class DemandRow:
     """What one pod needs; nothing of it is zero."""
     vector: tuple[int, ...]
     """The same, by the number of the resource."""
-    standing: rules.PodRules
+    pod_rules: rules.PodRules
     rooms: int
     asked: int
     tiers: tuple[int, ...]
@@ -44,23 +44,23 @@ class DemandRow:
 
 
 class Portion:
-    """A part of a lot, and how much of it is left to place."""
+    """A part of a row, and how much of it is left to place."""
 
-    __slots__ = ("amounts", "asked", "groups", "host", "kind", "left", "lot", "now", "rooms", "tiers", "zone")
+    __slots__ = ("amounts", "asked", "groups", "host", "kind", "left", "now", "rooms", "row", "tiers", "zone")
 
-    def __init__(self, lot: DemandRow, count: int, zone: str | None, masks: tuple[int, int, int]) -> None:
+    def __init__(self, row: DemandRow, count: int, zone: str | None, masks: tuple[int, int, int]) -> None:
         rooms, asked, groups = masks
-        self.lot = lot
+        self.row = row
         self.left = count
         self.zone = zone
         """The only zone it may go to; None if any."""
-        self.amounts = lot.amounts
-        self.host = None if lot.standing.host is rules.NOTHING else lot.standing.host
-        self.rooms = lot.rooms & rooms
-        self.asked = lot.asked & asked
-        self.tiers = tuple(tier & groups for tier in lot.tiers)
-        self.kind = lot.kind & groups
-        self.groups = lot.groups & groups
+        self.amounts = row.amounts
+        self.host = None if row.pod_rules.host is rules.NOTHING else row.pod_rules.host
+        self.rooms = row.rooms & rooms
+        self.asked = row.asked & asked
+        self.tiers = tuple(tier & groups for tier in row.tiers)
+        self.kind = row.kind & groups
+        self.groups = row.groups & groups
         self.now = -1
         """Of its groups, those that are its turn; it matters only where there are several tiers."""
 
@@ -76,20 +76,20 @@ class Portion:
 def read(field: supply_rows.SupplyRows) -> list[DemandRow]:
     """Make the demands ready, in the order of packing, which does not depend on that of the input."""
     largest = _largest(field)
-    drafts = [(_rank(demand, standing, largest), demand, standing) for demand, standing in _standings(field)]
+    drafts = [(_rank(demand, pod_rules, largest), demand, pod_rules) for demand, pod_rules in _pod_rules_of(field)]
     drafts.sort(key=lambda draft: draft[0])
-    return [_lot(field, number, demand, standing) for number, (_, demand, standing) in enumerate(drafts)]
+    return [_row(field, number, demand, pod_rules) for number, (_, demand, pod_rules) in enumerate(drafts)]
 
 
-def _standings(field: supply_rows.SupplyRows) -> list[tuple[model.Demand, rules.PodRules]]:
+def _pod_rules_of(field: supply_rows.SupplyRows) -> list[tuple[model.Demand, rules.PodRules]]:
     found = []
     for demand in field.situation.demands:
         shape = demand.shape
         own = bool(shape.namespace)
-        standing = field.book.standing(
+        pod_rules = field.book.pod_rules(
             shape, shape.namespace if own else demand.namespace, shape.labels if own else demand.labels
         )
-        found.append((demand, standing))
+        found.append((demand, pod_rules))
     return found
 
 
@@ -100,28 +100,28 @@ def _largest(field: supply_rows.SupplyRows) -> dict[str, int]:
     return {name: max((node[i] for node in nodes), default=0) for i, name in enumerate(field.resources)}
 
 
-def _rank(demand: model.Demand, standing: rules.PodRules, largest: dict[str, int]) -> tuple[object, ...]:
+def _rank(demand: model.Demand, pod_rules: rules.PodRules, largest: dict[str, int]) -> tuple[object, ...]:
     """Those that need a host each force the number of nodes, so they come first; then the largest share of a node."""
     shares = [amount / (largest[name] or 1) for name, amount in demand.shape.requests.items() if amount > 0]
     pools = [sorted(tier) for tier in demand.pools] if demand.pools is not None else None
     told = (demand.shape, demand.namespace, demand.labels, demand.scope, pools, demand.zones and sorted(demand.zones))
     refused = sorted((supply_rows.order(key), why) for key, why in demand.missed.items())
     identity = _ENCODER.encode((told, refused, sorted(demand.avoid), demand.count))
-    return (not _is_alone(standing), -max(shares, default=0.0), -sum(sorted(shares)), identity)
+    return (not _is_alone(pod_rules), -max(shares, default=0.0), -sum(sorted(shares)), identity)
 
 
-def _is_alone(standing: rules.PodRules) -> bool:
-    return any(own == 1 for _, own in standing.host.matching)
+def _is_alone(pod_rules: rules.PodRules) -> bool:
+    return any(own == 1 for _, own in pod_rules.host.matching)
 
 
-def _lot(field: supply_rows.SupplyRows, number: int, demand: model.Demand, standing: rules.PodRules) -> DemandRow:
+def _row(field: supply_rows.SupplyRows, number: int, demand: model.Demand, pod_rules: rules.PodRules) -> DemandRow:
     requests = sorted((field.numbers[name], amount) for name, amount in demand.shape.requests.items() if amount > 0)
     amounts = ((0, 1), *((i, amount) for i, amount in requests if i))
     named = [(field.resources[i], amount) for i, amount in amounts]
-    kind = groups_of(field, demand) if not standing.unsupported else 0
+    kind = groups_of(field, demand) if not pod_rules.unsupported else 0
     fits = kind & field.groups_with(amounts)
     rooms = asked = 0
-    if not standing.unsupported:
+    if not pod_rules.unsupported:
         rooms = _rooms(field, demand) & field.room_index.with_amounts(named)
         asked = _asked(field, demand) & field.asked_index.with_amounts(named)
     return DemandRow(
@@ -129,12 +129,12 @@ def _lot(field: supply_rows.SupplyRows, number: int, demand: model.Demand, stand
         demand=demand,
         amounts=amounts,
         vector=tuple(dict(amounts).get(i, 0) for i in range(len(field.resources))),
-        standing=standing,
+        pod_rules=pod_rules,
         rooms=rooms,
         asked=asked,
         tiers=_tiers(field, demand, fits),
         kind=kind,
-        is_alone=_is_alone(standing),
+        is_alone=_is_alone(pod_rules),
     )
 
 

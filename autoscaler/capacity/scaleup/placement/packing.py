@@ -34,7 +34,7 @@ class Packed:
 
 
 def pack(
-    ground_: supply_rows.SupplyRows,
+    supply: supply_rows.SupplyRows,
     portions: Sequence[demand_rows.Portion],
     chooser: choosing.Chooser,
     *,
@@ -45,13 +45,13 @@ def pack(
     `may_deal`: a new node may also begin with its share of everything, which is better where pods are many.
     """
     packed = Packed()
-    _fill_rooms(ground_, portions, packed)
-    _fill_asked(ground_, portions, packed)
-    _Launching(ground_, portions, chooser, packed, ways=(True, False) if may_deal else (False,)).run()
+    _fill_rooms(supply, portions, packed)
+    _fill_asked(supply, portions, packed)
+    _Launching(supply, portions, chooser, packed, ways=(True, False) if may_deal else (False,)).run()
     return packed
 
 
-def _fill_rooms(ground_: supply_rows.SupplyRows, portions: Sequence[demand_rows.Portion], packed: Packed) -> None:
+def _fill_rooms(supply: supply_rows.SupplyRows, portions: Sequence[demand_rows.Portion], packed: Packed) -> None:
     rooms: dict[int, tuple[list[int], rules.Tally]] = {}
     for portion in portions:
         for number in index.bits(portion.rooms):
@@ -59,7 +59,7 @@ def _fill_rooms(ground_: supply_rows.SupplyRows, portions: Sequence[demand_rows.
                 break
             known = rooms.get(number)
             if known is None:
-                known = rooms[number] = (list(ground_.vector(ground_.rooms[number].free)), _tally(ground_, number))
+                known = rooms[number] = (list(supply.vector(supply.rooms[number].free)), _tally(supply, number))
             count = _fitting(portion, portion.left, *known)
             if count:
                 _take(portion, count, *known)
@@ -67,18 +67,18 @@ def _fill_rooms(ground_: supply_rows.SupplyRows, portions: Sequence[demand_rows.
                 packed.rooms.setdefault(number, []).append((portion, count))
 
 
-def _tally(ground_: supply_rows.SupplyRows, number: int) -> rules.Tally:
+def _tally(supply: supply_rows.SupplyRows, number: int) -> rules.Tally:
     tally = rules.Tally()
-    for standing, count in ground_.standings[number] if ground_.standings else ():
-        if standing.host is not rules.NOTHING:
-            tally.add(standing.host, count)
+    for pod_rules, count in supply.pod_rules_of[number] if supply.pod_rules_of else ():
+        if pod_rules.host is not rules.NOTHING:
+            tally.add(pod_rules.host, count)
     return tally
 
 
-def _fill_asked(ground_: supply_rows.SupplyRows, portions: Sequence[demand_rows.Portion], packed: Packed) -> None:
-    for number, asked in enumerate(ground_.asked):
+def _fill_asked(supply: supply_rows.SupplyRows, portions: Sequence[demand_rows.Portion], packed: Packed) -> None:
+    for number, asked in enumerate(supply.asked):
         order = _PackingOrder([portion for portion in portions if portion.left and portion.asked >> number & 1])
-        free = ground_.vector(asked.template.allocatable)
+        free = supply.vector(asked.template.allocatable)
         nodes = asked.nodes
         while nodes > 0:
             node = _Node(free)
@@ -178,7 +178,7 @@ def _least(part: Sequence[demand_rows.Portion]) -> supply_rows.Amounts:
     """Return the least that any of the portions needs of each resource."""
     if not part:
         return ((0, rules.UNBOUND),)
-    least = map(min, zip(*(portion.lot.vector for portion in part), strict=True))
+    least = map(min, zip(*(portion.row.vector for portion in part), strict=True))
     return tuple((resource, amount) for resource, amount in enumerate(least) if amount)
 
 
@@ -205,7 +205,7 @@ class _Launching:
 
     def __init__(
         self,
-        ground_: supply_rows.SupplyRows,
+        supply: supply_rows.SupplyRows,
         portions: Sequence[demand_rows.Portion],
         chooser: choosing.Chooser,
         packed: Packed,
@@ -214,7 +214,7 @@ class _Launching:
     ) -> None:
         self._ways = ways
         """How a new node may be filled: evenly, or with the largest first."""
-        self._ground = ground_
+        self._ground = supply
         self._chooser = chooser
         self._packed = packed
         self._portions = [portion for portion in portions if portion.left]
@@ -240,7 +240,7 @@ class _Launching:
         sums: dict[int, list[int]] = {}
         for portion in self._portions:
             total = sums.setdefault(portion.kind, [0] * len(self._ground.resources))
-            if portion.lot.is_alone:
+            if portion.row.is_alone:
                 self._alone[portion.kind] = self._alone.get(portion.kind, 0) + portion.left
             for resource, amount in portion.amounts:
                 total[resource] += amount * portion.left
@@ -323,7 +323,7 @@ class _Launching:
             self._packed.groups.append((number, nodes, proposal.content))
             for portion, count in proposal.content:
                 portion.left -= count * nodes
-                if portion.lot.is_alone:
+                if portion.row.is_alone:
                     self._alone[portion.kind] -= count * nodes
                 total = self._wanted[portion.kind]
                 for resource, amount in portion.amounts:

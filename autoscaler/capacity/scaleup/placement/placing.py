@@ -69,7 +69,7 @@ class _Attempt:
     is_worth_another: bool
     """Whether it taught something that another attempt may use."""
     can_move: bool
-    """Whether lots that stay together have a zone that was not tried."""
+    """Whether rows that stay together have a zone that was not tried."""
 
     @classmethod
     def make(
@@ -85,10 +85,10 @@ class _Attempt:
         chooser = choosing.Chooser(field, policy)
         division = zones.divide(field, waiting, census=census, open_groups=chooser.open, learnt=learnt)
         packed = packing.pack(field, division.portions, chooser, may_deal=may_deal)
-        taught, can_move = _learn(division, packed, field, learnt), _learn_of_parties(division, learnt)
+        taught, can_move = _learn(division, packed, field, learnt), _learn_of_gangs(division, learnt)
         if division.options:
             trimming.trim(field, packed, census)
-        wanted = sum(lot.demand.count for lot in waiting)
+        wanted = sum(row.demand.count for row in waiting)
         return cls(
             chooser=chooser,
             packed=packed,
@@ -105,25 +105,25 @@ def _learn(
 ) -> bool:
     """Note what found no room in its zone; tell whether another division may do better."""
     news = False
-    in_party = {number for _, members in division.parties.values() for number in members}
+    in_gang = {number for _, members in division.gangs.values() for number in members}
     done: dict[tuple[int, str], int] = {}
     for zone, _, portion, count in trimming.placed(field, packed) if division.options else ():
-        done[portion.lot.number, zone] = done.get((portion.lot.number, zone), 0) + count
+        done[portion.row.number, zone] = done.get((portion.row.number, zone), 0) + count
     for portion in division.portions:
-        if portion.left and portion.zone and portion.lot.number not in in_party:
-            key = (portion.lot.number, portion.zone)
+        if portion.left and portion.zone and portion.row.number not in in_gang:
+            key = (portion.row.number, portion.zone)
             cap = done.get(key, 0)
-            if cap < learnt.caps.get(key, portion.lot.demand.count):
+            if cap < learnt.caps.get(key, portion.row.demand.count):
                 learnt.caps[key] = cap
-                news = news or len(division.options[portion.lot.number]) > 1
+                news = news or len(division.options[portion.row.number]) > 1
     return news
 
 
-def _learn_of_parties(division: zones.Division, learnt: zones.Learnt) -> bool:
-    """Note how many pods of lots that stay together found no room in their zone; tell whether that is news."""
+def _learn_of_gangs(division: zones.Division, learnt: zones.Learnt) -> bool:
+    """Note how many pods of rows that stay together found no room in their zone; tell whether that is news."""
     news = False
-    for name, (zone, members) in division.parties.items():
-        left = sum(portion.left for portion in division.portions if portion.lot.number in members)
+    for name, (zone, members) in division.gangs.items():
+        left = sum(portion.left for portion in division.portions if portion.row.number in members)
         if left and zone not in learnt.left.get(name, {}):
             learnt.left.setdefault(name, {})[zone] = left
             news = True
@@ -136,8 +136,8 @@ def _result(
     chooser, packed = attempt.chooser, attempt.packed
     placed: dict[int, int] = {}
     for _, _, portion, count in trimming.placed(field, packed):
-        placed[portion.lot.number] = placed.get(portion.lot.number, 0) + count
-    missing = [(lot, lot.demand.count - placed.get(lot.number, 0)) for lot in waiting]
+        placed[portion.row.number] = placed.get(portion.row.number, 0) + count
+    missing = [(row, row.demand.count - placed.get(row.number, 0)) for row in waiting]
     return model.Placement(
         landings=tuple(
             model.Landing(room=field.rooms[number].name, shares=_shares(content))
@@ -146,7 +146,7 @@ def _result(
         ),
         expected=_fillings([asked.key for asked in field.asked], packed.asked),
         launches=_fillings([group.key for group in field.groups], packed.groups),
-        unplaced=_unplaced(field, [(lot, count) for lot, count in missing if count], chooser, packed, census),
+        unplaced=_unplaced(field, [(row, count) for row, count in missing if count], chooser, packed, census),
     )
 
 
@@ -161,7 +161,7 @@ def _unplaced(
         return ()
     explainer = rejecting.Explainer(field, chooser, trimming.counted(field, packed, census))
     return tuple(
-        model.Unplaced(demand=lot.demand, count=count, rejections=explainer.rejections(lot)) for lot, count in missing
+        model.Unplaced(demand=row.demand, count=count, rejections=explainer.rejections(row)) for row, count in missing
     )
 
 
@@ -177,6 +177,6 @@ def _shares(content: packing.Content) -> tuple[model.Share, ...]:
     """Return the content of a node; portions of one demand on one node are one share."""
     counts: dict[int, tuple[model.Demand, int]] = {}
     for portion, count in content:
-        _, before = counts.get(portion.lot.number, (portion.lot.demand, 0))
-        counts[portion.lot.number] = (portion.lot.demand, before + count)
+        _, before = counts.get(portion.row.number, (portion.row.demand, 0))
+        counts[portion.row.number] = (portion.row.demand, before + count)
     return tuple(model.Share(demand=demand, count=count) for demand, count in counts.values())

@@ -29,29 +29,29 @@ class Explainer:
         )
         self._keys: dict[int, tuple[NodeGroupKey, ...]] = {}
 
-    def rejections(self, lot: demand_rows.DemandRow) -> tuple[model.Rejection, ...]:
-        """Tell for every group why it takes no more of a lot; groups that would are not named."""
-        if lot.standing.unsupported:
-            return (model.Rejection(reason=model.Reason.UNSUPPORTED, what=lot.standing.unsupported),)
+    def rejections(self, row: demand_rows.DemandRow) -> tuple[model.Rejection, ...]:
+        """Tell for every group why it takes no more of a row; groups that would are not named."""
+        if row.pod_rules.unsupported:
+            return (model.Rejection(reason=model.Reason.UNSUPPORTED, what=row.pod_rules.unsupported),)
         if not self._field.groups:
             return (model.Rejection(reason=model.Reason.NO_GROUPS),)
         told: dict[model.Rejection, int] = {}
         left = self._field.group_index.all
-        for groups, why in self._said(lot):
+        for groups, why in self._said(row):
             new = groups & left
             if new:
                 told[why] = told.get(why, 0) | new
                 left &= ~new
         for number in index.bits(left) if self._spreads is not None else ():
-            why = _by_zone(self._field, lot, number, self._spreads or {})
+            why = _by_zone(self._field, row, number, self._spreads or {})
             told[why] = told.get(why, 0) | 1 << number
         return tuple(dataclasses.replace(why, groups=self._named(groups)) for why, groups in told.items())
 
-    def _said(self, lot: demand_rows.DemandRow) -> Iterator[tuple[int, model.Rejection]]:
+    def _said(self, row: demand_rows.DemandRow) -> Iterator[tuple[int, model.Rejection]]:
         """Yield all that speaks against groups, in the order of the reasons."""
-        yield from _by_pool(self._field, lot.demand, self._refused)
-        yield from _by_node(self._field, lot.demand)
-        yield from _by_size(self._field, lot)
+        yield from _by_pool(self._field, row.demand, self._refused)
+        yield from _by_node(self._field, row.demand)
+        yield from _by_size(self._field, row)
         yield from self._closed
 
     def _named(self, groups: int) -> tuple[NodeGroupKey, ...]:
@@ -98,8 +98,8 @@ def _by_node(field: supply_rows.SupplyRows, demand: model.Demand) -> Iterator[tu
         yield outside, model.Rejection(reason=reason.VOLUME_ZONE, what=", ".join(sorted(demand.zones)))
 
 
-def _by_size(field: supply_rows.SupplyRows, lot: demand_rows.DemandRow) -> Iterator[tuple[int, model.Rejection]]:
-    for resource, amount in lot.amounts:
+def _by_size(field: supply_rows.SupplyRows, row: demand_rows.DemandRow) -> Iterator[tuple[int, model.Rejection]]:
+    for resource, amount in row.amounts:
         small = field.group_index.all & ~field.groups_with([(resource, amount)])
         for family in field.families if small else ():
             if family.groups & small:
@@ -114,16 +114,16 @@ def _by_size(field: supply_rows.SupplyRows, lot: demand_rows.DemandRow) -> Itera
 
 
 def _by_zone(
-    field: supply_rows.SupplyRows, lot: demand_rows.DemandRow, number: int, spreads: Mapping[int, trimming.Counted]
+    field: supply_rows.SupplyRows, row: demand_rows.DemandRow, number: int, spreads: Mapping[int, trimming.Counted]
 ) -> model.Rejection:
     """Say which zone rule it was, as the group itself has room."""
-    zone, standing = field.group_zones[number], lot.standing
-    for spread in standing.spreads:
+    zone, pod_rules = field.group_zones[number], row.pod_rules
+    for spread in pod_rules.spreads:
         counted = spreads[spread.rule]
         floor = min((counted.all.get(domain, 0) for domain in {*counted.domains, zone}), default=0)
         skew = counted.all.get(zone, 0) + int(spread.counts_itself) - floor
-        if skew > spread.max_skew or not (standing.company or standing.zone.matching or standing.zone.holding):
+        if skew > spread.max_skew or not (pod_rules.company or pod_rules.zone.matching or pod_rules.zone.holding):
             return model.Rejection(reason=model.Reason.ZONE_SPREAD, what=zone, wanted=skew, available=spread.max_skew)
-    if standing.company:
+    if pod_rules.company:
         return model.Rejection(reason=model.Reason.ZONE_AFFINITY, what=zone)
     return model.Rejection(reason=model.Reason.ZONE_ANTI_AFFINITY, what=zone)

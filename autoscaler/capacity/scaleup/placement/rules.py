@@ -116,7 +116,7 @@ class Book:
         self._keys: list[str] = []
         """The labels that any rule looks at: pods that differ in others only are alike."""
         self._matches: dict[tuple[str | None, ...], frozenset[int]] = {}
-        self._standings: dict[tuple[int, frozenset[int], tuple[int, ...]], PodRules] = {}
+        self._pod_rules_of: dict[tuple[int, frozenset[int], tuple[int, ...]], PodRules] = {}
         self._ports: dict[tuple[str, int], int] = {}
 
     @property
@@ -131,7 +131,7 @@ class Book:
         if (shape, is_resident) not in self._own:
             self._own[shape, is_resident] = self._read(shape, is_resident=is_resident)
 
-    def standing(
+    def pod_rules(
         self, shape: shapes.Shape, namespace: str, labels: Mapping[str, str], *, is_resident: bool = False
     ) -> PodRules:
         """Tell how a pod stands to all rules; the same object for all that stand alike."""
@@ -141,9 +141,9 @@ class Book:
             return _UNTOUCHED
         ports = tuple(self._own_ports(shape)) if shape.host_ports else ()
         key = (id(own), matched, ports)
-        known = self._standings.get(key)
+        known = self._pod_rules_of.get(key)
         if known is None:
-            known = self._standings[key] = self._standing(own or Own({}), matched, ports)
+            known = self._pod_rules_of[key] = self._standing(own or Own({}), matched, ports)
         return known
 
     def _standing(self, own: Own, matched: frozenset[int], ports: Sequence[int]) -> PodRules:

@@ -74,7 +74,7 @@ class SupplyRows:
         self._thresholds: dict[int, index.Thresholds] = {}
         self.values = _values(self.families, len(self.resources))
         self.book = rules.Book(situation.namespaces)
-        self.standings: list[list[tuple[rules.PodRules, int]]] = []
+        self.pod_rules_of: list[list[tuple[rules.PodRules, int]]] = []
         """How the pods on each room stand to the rules, with their counts; empty where there are no rules."""
         self._read_rules()
 
@@ -152,9 +152,9 @@ class SupplyRows:
         for resident in residents:
             self.book.read(resident.shape, is_resident=True)
         if self.book.rules:
-            self.standings = [
+            self.pod_rules_of = [
                 [
-                    (self.book.standing(r.shape, r.namespace, r.labels, is_resident=True), r.count)
+                    (self.book.pod_rules(r.shape, r.namespace, r.labels, is_resident=True), r.count)
                     for r in room.residents
                 ]
                 for room in self.rooms

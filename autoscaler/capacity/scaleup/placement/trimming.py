@@ -22,7 +22,7 @@ class Counted:
     def add(self, portion: demand_rows.Portion, zone: str, count: int) -> None:
         """Count pods that are placed."""
         self.all[zone] = self.all.get(zone, 0) + count
-        if portion.lot.standing.spreads:
+        if portion.row.pod_rules.spreads:
             self.bound[zone] = self.bound.get(zone, 0) + count
 
     def over(self, spread: rules.Spread, zone: str) -> int:
@@ -76,7 +76,7 @@ def counted(field_: supply_rows.SupplyRows, packed: packing.Packed, census: zone
         seen = census.looks_at(rule)[2] & launched
         one.domains |= {field_.group_zones[number] for number in index.bits(seen)}
     for zone, (sort, number), portion, count in placed(field_, packed):
-        for rule in portion.lot.standing.counted:
+        for rule in portion.row.pod_rules.counted:
             if zone and census.looks_at(rule)[sort] >> number & 1:
                 found[rule].add(portion, zone, count)
     return found
@@ -88,14 +88,14 @@ def _trim_once(field_: supply_rows.SupplyRows, packed: packing.Packed, census: z
     homes = _homes(field_, packed, census)
     here: dict[tuple[demand_rows.Portion, str], int] = {}
     for zone, _, portion, count in placed(field_, packed):
-        if portion.lot.standing.spreads or portion.lot.standing.company:
+        if portion.row.pod_rules.spreads or portion.row.pod_rules.company:
             here[portion, zone] = here.get((portion, zone), 0) + count
     changed = False
     for (portion, zone), count in reversed(here.items()):
-        over = min(count, _too_many(portion.lot.standing, zone, count, spreads=spreads, homes=homes))
+        over = min(count, _too_many(portion.row.pod_rules, zone, count, spreads=spreads, homes=homes))
         if over > 0:
             take_back(packed, portion, over)
-            for rule in portion.lot.standing.counted:
+            for rule in portion.row.pod_rules.counted:
                 spreads[rule].add(portion, zone, -over)
             changed = True
     return changed
@@ -110,8 +110,8 @@ def _homes(field_: supply_rows.SupplyRows, packed: packing.Packed, census: zones
     found = {rule: set(where) for rule, where in census.present.items()}
     followers: dict[int, dict[str, int]] = {}
     for zone, _, portion, count in placed(field_, packed):
-        for rule in portion.lot.standing.wanted if zone else ():
-            if rule in portion.lot.standing.company:
+        for rule in portion.row.pod_rules.wanted if zone else ():
+            if rule in portion.row.pod_rules.company:
                 counts = followers.setdefault(rule, {})
                 counts[zone] = counts.get(zone, 0) + count
             else:
@@ -122,17 +122,17 @@ def _homes(field_: supply_rows.SupplyRows, packed: packing.Packed, census: zones
 
 
 def _too_many(
-    standing: rules.PodRules,
+    pod_rules: rules.PodRules,
     zone: str,
     count: int,
     *,
     spreads: dict[int, Counted],
     homes: dict[int, set[str]],
 ) -> int:
-    if any(zone not in homes.get(rule, ()) for rule in standing.company):
+    if any(zone not in homes.get(rule, ()) for rule in pod_rules.company):
         return count
     most = 0
-    for spread in standing.spreads:
+    for spread in pod_rules.spreads:
         over = spreads[spread.rule].over(spread, zone)
         most = max(most, over if spread.counts_itself or over <= 0 else count)
     return most

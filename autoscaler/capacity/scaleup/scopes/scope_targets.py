@@ -154,12 +154,12 @@ def _rationed(placed: Placement, pods: Pods, batches: Iterable["_Batch"]) -> Rat
 def _batches(snapshot: Snapshot, demands: list[Demand], pods: Pods) -> "Iterator[_Batch]":
     """Yield a scope's pods that wait for nobody, then those that may."""
     scope, tiers = demands[0].scope, demands[0].pools or ()
-    purse = scope_pools.ScopeBudget.of(snapshot, scope)
+    scope_budget = scope_pools.ScopeBudget.of(snapshot, scope)
     for may_wait in (False, True):
         chosen = {each: tuple(pod for pod in pods[each] if latency.may_wait(pod) is may_wait) for each in demands}
         chosen = {each: found for each, found in chosen.items() if found}
         if chosen:
-            yield _Batch(chosen, scope_pools.of_scope(snapshot, scope, tiers, may_wait=may_wait), purse)
+            yield _Batch(chosen, scope_pools.of_scope(snapshot, scope, tiers, may_wait=may_wait), scope_budget)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -186,12 +186,12 @@ class _Asking:
 class _Batch:
     """Pods of one scope, all of which may wait for others or none of which may."""
 
-    def __init__(self, pods: Pods, turns: list[scope_pools.Stage], purse: scope_pools.ScopeBudget) -> None:
+    def __init__(self, pods: Pods, turns: list[scope_pools.Stage], scope_budget: scope_pools.ScopeBudget) -> None:
         self.pods = pods
         self.whole = {origin: dataclasses.replace(origin, count=len(found)) for origin, found in pods.items()}
         self.parts: list[_Part] = []
         self._stages = turns
-        self._purse = purse
+        self._purse = scope_budget
         self._turn = 0
         self._rest = {origin: len(found) for origin, found in pods.items()}
         """The pods that no stage so far serves."""

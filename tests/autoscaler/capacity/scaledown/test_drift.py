@@ -165,7 +165,7 @@ def test_waiting_pods_come_first() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"pools": {"workers": seen.pool(ephemeral=True)}}, {"leaving": {"workers": seen.NOW}}, {"foreign": "somebody"}],
+    [{"pools": {"workers": seen.pool(ephemeral=True)}}, {"leaving": {"workers": seen.NOW}}, {"other_autoscaler": "somebody"}],
     ids=["ephemeral", "leaving", "foreign"],
 )
 def test_instances_that_go_soon_anyway_or_are_anothers_are_left_alone(more: dict[str, Any]) -> None:
@@ -189,7 +189,7 @@ def test_a_node_that_does_not_become_empty_rests_and_another_has_its_turn() -> N
     choice = drift.choose(snapshot, Plan(), begun)
     assert [drain.node_name for drain in choice.drains] == ["old-a-1"]
     want = {"old-a-0": seen.NOW + drift.REST_SECONDS}
-    assert choice.memory.resting == want
+    assert choice.memory.postponed == want
     again = dataclasses.replace(snapshot, now=want["old-a-0"])
     assert step(again, memory=choice.memory) == ([], ["old-a-0"])
 

@@ -57,7 +57,7 @@ DELETED = {"deletionTimestamp": seen.STAMP}
 )
 def test_where_an_instance_stands(kept_for: str, pods: list[objects.Pod], want: Standing) -> None:
     (stand,) = ephemeral.stands([node(kept_for=kept_for)], pods, frozenset({"gone"}))
-    assert stand.standing is want
+    assert stand.pod_rules is want
 
 
 def test_other_nodes_stand_nowhere() -> None:
@@ -249,12 +249,12 @@ class Cluster:
         never = frozenset(uid for uid in gone if not any(uid in had for had in self.had.values()))
         for each in ephemeral.stands(self._nodes(), self.seen_pods.values(), never):
             name = each.node.meta.key.name
-            if each.standing is Standing.HELD:
+            if each.pod_rules is Standing.HELD:
                 self.unbound.add(each.holder)
                 self.tolerates.add(each.holder)
-            elif each.standing is Standing.VACANT:
+            elif each.pod_rules is Standing.VACANT:
                 self._write(name, "none")
-            elif each.standing is Standing.TAKEN and each.pod is not None:
+            elif each.pod_rules is Standing.TAKEN and each.pod is not None:
                 self._write(name, each.pod.meta.uid)
 
     def claim(self, pick: int) -> None:

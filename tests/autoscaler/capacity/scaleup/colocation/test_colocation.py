@@ -1,4 +1,4 @@
-"""Parties go to one zone as a whole or not at all, whatever else is planned beside them."""
+"""Gangs go to one zone as a whole or not at all, whatever else is planned beside them."""
 
 from collections import Counter
 from typing import Any
@@ -43,8 +43,8 @@ def grown(plan: Plan) -> dict[str, int]:
 
 
 def told(plan: Plan) -> str:
-    (despair,) = plan.despairs
-    return messages.not_triggered(despair.rejections)
+    (refused,) = plan.unserved
+    return messages.not_triggered(refused.rejections)
 
 
 def test_a_party_gets_all_its_nodes_in_one_zone() -> None:
@@ -101,7 +101,7 @@ def test_a_zone_without_capacity_is_left_as_a_whole() -> None:
 def test_where_no_zone_takes_all_nothing_is_started_and_all_are_told() -> None:
     plan = planned(members(6), groups=(seen.group(zone="a", maximum=1), seen.group(zone="b", maximum=1)))
     assert plan.launches == ()
-    assert len(plan.despairs[0].pods) == 6
+    assert len(plan.unserved[0].pods) == 6
     want = "no zone takes all 6 pods of Job train: at most 3, with what would be started; the group has 1 of at most 1"
     assert want in told(plan)
 
@@ -115,14 +115,14 @@ def test_without_any_group_that_is_said() -> None:
 def test_a_party_that_is_not_whole_yet_waits_and_wakes_us() -> None:
     young = {"creationTimestamp": seen.STAMP}
     plan = planned(members(3, metadata=young), now=seen.NOW + 0.5)
-    assert (plan.launches, plan.despairs) == ((), ())
+    assert (plan.launches, plan.unserved) == ((), ())
     assert plan.wake_at == seen.NOW + gangs.SETTLE_SECONDS
 
 
 def test_late_members_are_opened_at_once_into_the_zone_of_the_others() -> None:
     plan = planned([*members(2), opened("train-9", "c")])
     assert [each.zone for each in plan.openings] == ["c", "c"]
-    assert [pod.meta.key.name for despair in plan.despairs for pod in despair.pods] == ["train-9"]
+    assert [pod.meta.key.name for refused in plan.unserved for pod in refused.pods] == ["train-9"]
 
 
 def test_a_late_member_that_selects_its_own_zone_keeps_it() -> None:
@@ -176,7 +176,7 @@ def test_a_scopes_budget_that_is_not_enough_for_all_holds_all_back() -> None:
     )
     plan = planned(members(6), scopes={"research": scope}, namespaces={"default": {keys.SCOPE: "research"}})
     assert plan.launches == ()
-    assert len(plan.despairs[0].pods) == 6
+    assert len(plan.unserved[0].pods) == 6
     assert " pods of Job train: at most " in told(plan)
 
 
@@ -185,7 +185,7 @@ def test_one_that_others_leave_too_little_for_is_left_out_as_a_whole_and_looked_
     plan = planned([*plain, *members(6)], groups=(seen.group(zone="a", maximum=3),))
     hoping = {pod.meta.key.name for launch in plan.launches for pod in launch.pods}
     assert hoping == {"p-0", "p-1"}
-    assert len(plan.despairs[0].pods) == 6
+    assert len(plan.unserved[0].pods) == 6
     assert plan.wake_at == seen.NOW + colocation.AGAIN_SECONDS
 
 
@@ -248,12 +248,12 @@ def where(snapshot: Snapshot) -> tuple[Where, Where]:
 @given(snapshots())
 def test_a_party_is_never_split_over_zones_nor_placed_or_opened_in_part(snapshot: Snapshot) -> None:
     placed, going = where(snapshot)
-    for party in gangs.gather(snapshot):
-        owner = party.name.removeprefix("Job ")
+    for gang in gangs.gather(snapshot):
+        owner = gang.name.removeprefix("Job ")
         for found in (placed.get(owner), going.get(owner)):
-            assert found is None or list(found.values()) == [len(party.pods)]
-        if party.zone is not None:
-            assert going[owner] == {party.zone: len(party.pods)}
+            assert found is None or list(found.values()) == [len(gang.pods)]
+        if gang.zone is not None:
+            assert going[owner] == {gang.zone: len(gang.pods)}
         elif owner in going:
             assert going[owner] == placed[owner]
 
@@ -261,11 +261,11 @@ def test_a_party_is_never_split_over_zones_nor_placed_or_opened_in_part(snapshot
 @given(snapshots())
 def test_no_pod_vanishes_and_the_same_picture_gives_the_same_plan(snapshot: Snapshot) -> None:
     plan = decide.decide(snapshot, POLICY)
-    despairing = Counter(pod.meta.uid for despair in plan.despairs for pod in despair.pods)
+    despairing = Counter(pod.meta.uid for refused in plan.unserved for pod in refused.pods)
     hoping = Counter(pod.meta.uid for launch in plan.launches for pod in launch.pods)
     assert max((despairing + hoping).values(), default=1) == 1
-    for party in gangs.gather(snapshot):
-        uids = {pod.meta.uid for pod in party.pods}
+    for gang in gangs.gather(snapshot):
+        uids = {pod.meta.uid for pod in gang.pods}
         assert len(uids & despairing.keys()) in {0, len(uids)}
         assert not (uids & despairing.keys() and uids & hoping.keys())
     backwards = seen.snapshot(

@@ -13,7 +13,7 @@ from tests.autoscaler.capacity.members import GATE, member, opened
 
 def gathered(*pods: Any, **more: Any) -> list[tuple[str, list[str], str | None]]:
     found = gangs.gather(seen.snapshot(pods=pods, **more))
-    return [(party.name, [pod.meta.key.name for pod in party.pods], party.zone) for party in found]
+    return [(gang.name, [pod.meta.key.name for pod in gang.pods], gang.zone) for gang in found]
 
 
 def test_the_gated_pods_of_one_owner_are_a_party_and_one_without_an_owner_is_its_own() -> None:
@@ -84,8 +84,8 @@ def test_others_do_not_decide(sibling: Any) -> None:
 
 @pytest.mark.parametrize("over", [{"status": {"phase": "Failed"}}, {"metadata": {"deletionTimestamp": seen.STAMP}}])
 def test_those_that_have_ended_leave_a_trace_but_do_not_decide(over: dict[str, Any]) -> None:
-    (party,) = gangs.gather(seen.snapshot(pods=[member("t-0"), opened("t-1", "b", **over)]))
-    assert (party.zone, party.last_zone) == (None, "b")
+    (gang,) = gangs.gather(seen.snapshot(pods=[member("t-0"), opened("t-1", "b", **over)]))
+    assert (gang.zone, gang.last_zone) == (None, "b")
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_pods_that_wait_for_something_else_are_in_no_party(what: dict[str, Any])
 
 
 def test_a_party_is_whole_when_none_has_joined_for_a_moment() -> None:
-    (party,) = gangs.gather(seen.snapshot(pods=[member("t", metadata={"creationTimestamp": seen.STAMP})]))
-    assert gangs.due(party, seen.NOW + 1.9) == seen.NOW + gangs.SETTLE_SECONDS
-    assert gangs.due(party, seen.NOW + 2.0) is None
-    assert gangs.due(party, seen.NOW - 3600) is None, "a clock that is ahead must not hold it up"
+    (gang,) = gangs.gather(seen.snapshot(pods=[member("t", metadata={"creationTimestamp": seen.STAMP})]))
+    assert gangs.due(gang, seen.NOW + 1.9) == seen.NOW + gangs.SETTLE_SECONDS
+    assert gangs.due(gang, seen.NOW + 2.0) is None
+    assert gangs.due(gang, seen.NOW - 3600) is None, "a clock that is ahead must not hold it up"
 
 
 def test_a_pod_counts_from_when_it_was_opened_and_a_gated_one_does_not() -> None:

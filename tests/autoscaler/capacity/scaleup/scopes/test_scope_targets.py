@@ -57,9 +57,9 @@ def launched(plan: Plan) -> dict[str, int]:
 
 def told(plan: Plan) -> dict[Reason, int]:
     found: dict[Reason, int] = {}
-    for despair in plan.despairs:
-        for reason in {each.reason for each in despair.rejections}:
-            found[reason] = found.get(reason, 0) + len(despair.pods)
+    for refused in plan.unserved:
+        for reason in {each.reason for each in refused.rejections}:
+            found[reason] = found.get(reason, 0) + len(refused.pods)
     return found
 
 
@@ -143,8 +143,8 @@ def test_a_scopes_budget_lets_it_start_so_many_instances_and_the_rest_flows_on()
 def test_a_budget_that_is_committed_is_told_with_its_numbers() -> None:
     got = plan(scope(workers={"targetMaxSecondsPerMonth": 10}), jobs(2), (seen.group(),))
     assert launched(got) == {}
-    (despair,) = got.despairs
-    numbers = despair.rejections[0].numbers
+    (refused,) = got.unserved
+    numbers = refused.rejections[0].numbers
     assert isinstance(numbers, Limit)
     assert (numbers.kind, numbers.scope, numbers.pool, numbers.most) == (LimitKind.SCOPE_SECONDS, "team", "workers", 10)
 
@@ -187,9 +187,9 @@ def test_no_pod_vanishes_no_bound_is_passed_and_no_look_is_needed_twice(
     groups = tuple(seen.group(pool=f"pool{number}", maximum=size) for number, size in enumerate(sizes))
     got = plan(spec, pods, groups)
     hoping = [pod.meta.uid for launch in got.launches for pod in launch.pods]
-    despairing = [pod.meta.uid for despair in got.despairs for pod in despair.pods]
+    despairing = [pod.meta.uid for refused in got.unserved for pod in refused.pods]
     assert sorted(hoping + despairing) == sorted(pod.meta.uid for pod in pods)
-    assert all(despair.rejections for despair in got.despairs)
+    assert all(refused.rejections for refused in got.unserved)
     assert all(launch.after <= launch.maximum for launch in got.launches)
     for number, each in enumerate(limits):
         budget = each.get("targetMaxSecondsPerMonth")
