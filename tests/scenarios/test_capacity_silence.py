@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler import control
 from autoscaler.api import keys, resources
+from autoscaler.api.settings.scaling import Scaling
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port
 from autoscaler.simulation import virtual_time
@@ -370,3 +371,44 @@ async def test_a_group_that_is_changed_before_each_launch_is_not_asked_about_wit
             world.add_pod(f"pod-{number}", cpu="3", nodeSelector={keys.ZONE: "a"})
         await asyncio.sleep(60)
         assert 2 <= asked <= 20
+
+
+@simulated
+async def test_groups_that_cannot_be_read_again_are_asked_about_ever_more_seldom() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        client = world.clients["aws"]
+        plain, asked = client.groups, 0
+
+        async def refuse(names: Any = None) -> Any:
+            nonlocal asked
+            if names is None:
+                return await plain(names)
+            asked += 1
+            raise cloud.CloudError(cloud.Reason.THROTTLED, "slow down")
+
+        client.groups = refuse  # type: ignore[method-assign]
+        world.add_pod("pod", cpu="3", nodeSelector={keys.ZONE: "a"})
+        await asyncio.sleep(60)
+        assert 2 <= asked <= 20
+        before = asked
+        await asyncio.sleep(600)
+        assert asked - before <= 20
+
+
+@pytest.mark.accept("G24")
+@simulated
+async def test_a_launch_in_flight_counts_among_those_of_the_minute() -> None:
+    world = World()
+    world.add_pool()
+    async with runtime(world, scaling=Scaling(launches_per_minute=1)):
+        await asyncio.sleep(5)
+        hanging = Hanging(world.clients["aws"], "set_desired", seconds=8.0, is_answered=True)
+        world.add_pod("one", cpu="3", nodeSelector={keys.ZONE: "a"})
+        await asyncio.sleep(3)
+        assert hanging.in_flight[A]
+        world.add_pod("two", cpu="3", nodeSelector={keys.ZONE: "b"})
+        await asyncio.sleep(20)
+        assert world.desired() == {A: 1}
