@@ -55,7 +55,7 @@ def test_at_80_percent_of_a_budget_condition_event_and_metric_warn_and_not_befor
     assert (budget(site, calm)["status"], budget(site, calm)["reason"]) == ("True", "WithinBudget")
     waiting.eventually(lambda: warnings(site, near))
     assert warnings(site, near).keys() == {"BudgetNearlyUsed"}
-    assert "800000 s used" in warnings(site, near)["BudgetNearlyUsed"]
+    assert "222 h 13 min used" in warnings(site, near)["BudgetNearlyUsed"]
     assert warnings(site, calm) == {}
     assert measured(runtime, "sluice_budget_used_ratio", near) == 0.8
 

@@ -257,7 +257,7 @@ def test_an_instance_that_never_becomes_a_node_is_ended_and_its_offering_left_al
         assert time.monotonic() - began > 25
         waiting.eventually(lambda: site.desired() == {})
         told = waiting.eventually(lambda: site.group_status(pool, group).get("reason", ""))
-        assert told.startswith("NeverJoined")
+        assert told.startswith("unavailable (NeverJoined)")
         assert site.group_status(pool, group)["unavailableUntil"]
         query = {"fieldSelector": f"involvedObject.kind=InstancePool,involvedObject.name={pool}"}
         listed = waiting.eventually(lambda: site.plane.api.get("/api/v1/events", query)["items"])

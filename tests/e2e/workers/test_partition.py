@@ -106,7 +106,7 @@ def test_an_operator_of_the_cluster_handles_the_pools_of_all_namespaces(
 def test_any_other_scope_is_an_error(start: conftest.Start) -> None:
     replica = start("lost", "default", "--scope", "galaxy")
     assert replica.wait() == 2
-    assert "--scope: 'galaxy' must be namespace or cluster" in replica.log.read_text()
+    assert "--scope or SLUICE_SCOPE: 'galaxy': Input should be 'namespace' or 'cluster'" in replica.log.read_text()
 
 
 @pytest.mark.accept("W4")
