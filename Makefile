@@ -80,7 +80,8 @@ down: $(READY) ## Stop everything that `make up` started
 
 .PHONY: e2e
 e2e: tools ## The tests marked real, on the real parts
-	@$(BIN)/pytest -m real --numprocesses 2 --dist loadfile
+	@$(BIN)/pytest -m "real and alone"
+	@$(BIN)/pytest -m "real and not alone" --numprocesses 2 --dist loadfile
 
 .PHONY: bench
 bench: tools ## Measurements, one JSON line each (NAME=… for some of them, SCALE=0.1 for a quick look)

@@ -80,6 +80,7 @@ class Probes:
             self.answers.append((status, time.monotonic() - began))
 
 
+@pytest.mark.alone
 @pytest.mark.accept("R7")
 def test_a_flood_of_everything_is_worked_off_in_bounded_memory_while_probes_are_answered(
     site: Site, tmp_path: Path
