@@ -165,7 +165,11 @@ def test_waiting_pods_come_first() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"pools": {"workers": seen.pool(ephemeral=True)}}, {"leaving": {"workers": seen.NOW}}, {"other_autoscaler": "somebody"}],
+    [
+        {"pools": {"workers": seen.pool(ephemeral=True)}},
+        {"leaving": {"workers": seen.NOW}},
+        {"other_autoscaler": "somebody"},
+    ],
     ids=["ephemeral", "leaving", "foreign"],
 )
 def test_instances_that_go_soon_anyway_or_are_anothers_are_left_alone(more: dict[str, Any]) -> None:

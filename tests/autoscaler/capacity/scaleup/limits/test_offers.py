@@ -25,7 +25,10 @@ def test_a_group_may_grow_to_its_maximum_and_late_instances_count() -> None:
     [
         ({"pools": {}}, Rejection(reason=Reason.NO_POOL, what="workers")),
         ({"pools": {"workers": seen.pool(enabled=False)}}, Rejection(reason=Reason.DISABLED)),
-        ({"other_autoscaler": "cluster-autoscaler"}, Rejection(reason=Reason.OTHER_AUTOSCALER, what="cluster-autoscaler")),
+        (
+            {"other_autoscaler": "cluster-autoscaler"},
+            Rejection(reason=Reason.OTHER_AUTOSCALER, what="cluster-autoscaler"),
+        ),
         ({"types": {}}, Rejection(reason=Reason.UNKNOWN_TYPE, what="m5.xlarge")),
         (
             {"unavailable": {seen.group().key: Unavailable(until=seen.NOW + 90, reason="InsufficientCapacity")}},
