@@ -3,10 +3,13 @@
 import asyncio
 
 import pytest
+import structlog.testing
 
 from autoscaler.api import keys
+from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cluster.faults import Answer, Matching
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_replicas import Death, replica
 from tests.scenarios.capacity_services import Service
@@ -40,6 +43,29 @@ def test_a_notice_of_interruption_is_known_to_the_next_leader(*, is_after: bool)
                 assert node not in service.running().values()
 
     virtual_time.run(scenario())
+
+
+@simulated
+async def test_a_notice_that_the_api_server_refuses_is_written_ever_more_seldom_and_in_the_end() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("work", cpu="3")
+        await asyncio.sleep(60)
+        (instance,) = world.cloud.instances.values()
+        world.cluster.faults.add(Answer(code=403), Matching(method="PATCH", path="/api/v1/nodes/"), times=None)
+        with structlog.testing.capture_logs() as logged:
+            world.cloud.news.tell(cloud.SpotInterruption(instance=instance.id))
+            await asyncio.sleep(60)
+        refused = [entry for entry in logged if entry["event"] == "interruption_not_written"]
+        assert 2 <= len(refused) <= 20
+        world.cluster.faults.clear()
+        written = False
+        for _ in range(160):  # it goes soon after
+            await asyncio.sleep(0.1)
+            written = written or any(keys.INTERRUPTED_AT in node["metadata"]["annotations"] for node in world.nodes())
+        assert written
 
 
 @simulated

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, control
 from autoscaler.api import keys
 from autoscaler.capacity.accounts import account_reader
 from autoscaler.capacity.records import instance_records
@@ -26,6 +26,7 @@ NOTICE_SECONDS: Final = 120.0
 REMEMBERED_SECONDS: Final = 3600.0
 """An instance that is there so long after it should have been taken away was not."""
 CHECK_SECONDS: Final = 1.0
+BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=15.0)
 Open = Callable[[], cloud.Interruptions]
 
 
@@ -53,12 +54,14 @@ class Notices:
 
     async def write(self, instance: cloud.InstanceId) -> None:
         """Have the instance's node say what was heard; try again while it matters and we may act."""
+        failures = 0
         while self._context.held_back() is None and self._context.clock.now() < self._heard.get(instance, 0.0):
             nodes = [node for node in self._by_instance.get(instance).values() if not _interrupted(node)]
             written = [await self._write(node, self._heard[instance]) for node in nodes]
             if all(written):
                 return
-            await asyncio.sleep(CHECK_SECONDS)
+            failures += 1
+            await asyncio.sleep(BACKOFF.pause(failures))
 
     async def _write(self, node: objects.Node, deadline: float) -> bool:
         changes = {"metadata": {"annotations": {keys.INTERRUPTED_AT: str(int(deadline))}}}
