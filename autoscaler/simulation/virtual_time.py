@@ -1,11 +1,14 @@
 """An event loop that never waits: when nothing is ready it jumps to the next timer, so that a day passes in seconds.
 
-There is no I/O and there are no threads: what would need either is refused, and `asyncio.to_thread` runs inline. So a
-run is the same every time.
+There is no I/O and there are no threads: what would need either is refused, and `asyncio.to_thread` runs inline. Timers
+of one moment fire in the order in which they were set, whatever other timers there are. So a run is the same every time.
 """
 
 import asyncio
 import concurrent.futures
+import contextvars
+import heapq
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -16,6 +19,12 @@ START: Final = 1_767_225_600.0
 
 STEPS_PER_INSTANT: Final = 2_000_000
 """More steps than any honest work takes without time passing; beyond them tasks wake each other for ever."""
+
+RESOLUTION: Final = 1e-6
+"""What is due so soon is due now: far above a rounding error, even after years."""
+
+CANCELLED_MAX: Final = 1000
+"""So many cancelled timers may wait among the others."""
 
 
 class DeadlockError(Exception):
@@ -63,12 +72,17 @@ def run(coroutine: Coroutine[Any, Any, T], *, start: float = START) -> T:
 class VirtualLoop(asyncio.BaseEventLoop):
     """An event loop in virtual time. asyncio offers no other way to make one than to inherit."""
 
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+
     def __init__(self, *, start: float = START) -> None:
         super().__init__()
         self.wall_clock: Final = VirtualClock(self, start)
-        self._selector = _Jump(self._advance)
         self._now = 0.0
-        self._clock_resolution = 1e-6  # far above a rounding error, even after years: no timer is jumped at twice
+        self._steps = 0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers_set = 0
+        self._timers_cancelled = 0
         self.accident: BaseException | None = None
         """What a callback raised: the simulated world itself is broken, and the run ends with it."""
         self.set_exception_handler(_stop_at_accident)
@@ -92,11 +106,63 @@ class VirtualLoop(asyncio.BaseEventLoop):
             future.set_exception(error)
         return future
 
-    def _advance(self, seconds: float) -> None:
-        self._now += seconds
+    def call_at(  # type: ignore[override]  # the library's stub names what it cannot tell
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,  # noqa: ANN401
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Set a timer."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers_set += 1
+        heapq.heappush(self._timers, (when, self._timers_set, timer))
+        timer._scheduled = True  # noqa: SLF001  # as asyncio does: it has not fired
+        return timer
 
-    def _process_events(self, event_list: list[object]) -> None:
-        """Nothing ever comes from outside."""
+    def timers_waiting(self) -> int:
+        """Count the timers that have not fired, those that were cancelled meanwhile included."""
+        return len(self._timers)
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Drop cancelled timers once there are many, as asyncio does: some would wait for a day."""
+        self._timers_cancelled += handle._scheduled  # noqa: SLF001
+        if self._timers_cancelled > max(CANCELLED_MAX, len(self._timers) // 2):
+            self._timers = [each for each in self._timers if not each[2].cancelled()]
+            heapq.heapify(self._timers)
+            self._timers_cancelled = 0
+
+    def _run_once(self) -> None:
+        """Run what is ready; if nothing is, go on to the next timer. asyncio calls this again and again."""
+        timers, ready = self._timers, self._ready
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+            self._timers_cancelled -= 1
+        if not ready and not self._stopping:
+            self._jump()
+        self._count_step()
+        while timers and timers[0][0] < self._now + RESOLUTION:
+            timer = heapq.heappop(timers)[2]
+            timer._scheduled = False  # noqa: SLF001
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()  # noqa: SLF001  # as asyncio does
+
+    def _jump(self) -> None:
+        """Let time pass until the next timer."""
+        if not self._timers:
+            raise DeadlockError(f"no timer is left and every task waits for another: {_tasks()}")
+        when = self._timers[0][0]
+        if when > self._now:
+            self._now, self._steps = when, 0
+
+    def _count_step(self) -> None:
+        self._steps += 1
+        if self._steps > STEPS_PER_INSTANT:
+            self._steps = 0  # what is left must be able to clean up
+            raise LivelockError(f"{STEPS_PER_INSTANT} steps without time passing among: {_tasks()}")
 
     def _write_to_self(self) -> None:
         """The loop never sleeps, so there is nothing to wake it from."""
@@ -110,29 +176,6 @@ def _stop_at_accident(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
         loop.stop()
     else:
         loop.default_exception_handler(context)
-
-
-class _Jump:
-    """Stands where asyncio waits for sockets, and lets time pass instead."""
-
-    def __init__(self, advance: Callable[[float], None]) -> None:
-        self._advance = advance
-        self._steps = 0
-
-    def select(self, timeout: float | None) -> list[object]:
-        if timeout is None:
-            raise DeadlockError(f"no timer is left and every task waits for another: {_tasks()}")
-        if timeout > 0:
-            self._advance(timeout)
-            self._steps = 0
-        self._steps += 1
-        if self._steps > STEPS_PER_INSTANT:
-            self._steps = 0  # what is left must be able to clean up
-            raise LivelockError(f"{STEPS_PER_INSTANT} steps without time passing among: {_tasks()}")
-        return []
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def _tasks() -> str:

@@ -1,6 +1,7 @@
 """Virtual time jumps, never waits, and says so when nothing can happen any more."""
 
 import asyncio
+import random
 import time
 
 import pytest
@@ -132,3 +133,28 @@ def test_tasks_left_over_are_cancelled() -> None:
 
     virtual_time.run(act())
     assert ended == [1]
+
+
+async def test_timers_of_one_moment_fire_in_the_order_in_which_they_were_set() -> None:
+    """A heap alone would not keep it: it depends on which other timers there are."""
+    seen: list[int] = []
+    loop = asyncio.get_running_loop()
+    dice = random.Random(0)  # noqa: S311  # no cryptography
+    others = [loop.call_later(dice.choice((3.0, 5.0, 7.0)), seen.append, -1) for _ in range(500)]
+    for number in range(100):
+        loop.call_later(5.0, seen.append, number)
+        others[number].cancel()
+    await asyncio.sleep(10)
+    assert [number for number in seen if number >= 0] == list(range(100))
+    assert seen.count(-1) == 400
+
+
+async def test_cancelled_timers_do_not_pile_up() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, virtual_time.VirtualLoop)
+    for _ in range(10 * virtual_time.CANCELLED_MAX):
+        loop.call_later(86_400, print).cancel()
+    assert loop.timers_waiting() <= virtual_time.CANCELLED_MAX + 1
+    for _ in range(3 * virtual_time.CANCELLED_MAX):
+        await asyncio.sleep(1)  # its timer is cancelled after it has fired
+    assert loop.timers_waiting() <= virtual_time.CANCELLED_MAX + 1
