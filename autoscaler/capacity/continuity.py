@@ -5,6 +5,7 @@ too. What was true before says little then, and time that passed meanwhile is no
 """
 
 import asyncio
+from collections import deque
 from typing import Final
 
 from autoscaler import control
@@ -26,10 +27,17 @@ class Continuity:
         context.feed(self)
 
     async def run(self) -> None:
-        """Look again and again."""
-        while True:
-            self.look()
-            await asyncio.sleep(CHECK_SECONDS)
+        """Look again and again, by a bare timer: it is the only thing that never rests."""
+        timers: deque[asyncio.TimerHandle] = deque(maxlen=1)
+        self._tick(timers)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            timers[0].cancel()
+
+    def _tick(self, timers: deque[asyncio.TimerHandle]) -> None:
+        timers.append(asyncio.get_running_loop().call_later(CHECK_SECONDS, self._tick, timers))
+        self.look()
 
     def unsynced(self) -> str | None:
         """Return None: nothing is waited for."""

@@ -1,7 +1,7 @@
 """An event loop that never waits: when nothing is ready it jumps to the next timer, so that a day passes in seconds.
 
 There is no I/O and there are no threads: what would need either is refused, and `asyncio.to_thread` runs inline. Timers
-of one moment fire in the order in which they were set, whatever other timers there are. So a run is the same every time.
+of one moment fire in the order in which they were set, whatever other timers there are. So a run is always the same.
 """
 
 import asyncio

@@ -6,13 +6,14 @@ which tells its age. Nothing is read while we may not act.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+import math
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 import structlog
 
-from autoscaler import backoff, control
+from autoscaler import backoff, clock, control
 from autoscaler.api.resources.accounts import ProviderAccount, ProviderAccountSpec
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.accounts import account_state
@@ -63,6 +64,9 @@ class AccountReader:
         self._launched_at = remembered.Remembered(_launched_at)
         self.broken: dict[str, str] = {}
         """Accounts that cannot be used, and why."""
+        self._hurried = asyncio.Event()
+        """Set where something may be due sooner than it was."""
+        self._accounts.listen(lambda _old, _new: self._hurried.set())
         context.feed(self)
 
     @property
@@ -191,25 +195,53 @@ class AccountReader:
         """Read all accounts at once: a group has changed."""
         for seen in self._seen.values():
             seen.due_at = self._context.clock.monotonic()
+        self._hurried.set()
 
     def hurry(self) -> None:
         """Read all accounts soon: something has changed in them."""
         for seen in self._seen.values():
             seen.due_at = min(seen.due_at, self._context.clock.monotonic() + BUSY_SECONDS)
+        self._hurried.set()
 
     # The source
 
     async def run(self) -> None:
         """Follow the accounts, and read each in its own time."""
+        began = self._context.clock.monotonic()
         try:
             while True:
-                if self._context.held_back() is None:
+                is_held = self._context.held_back() is not None
+                if not is_held:
                     await self._follow()
                     self._start_readings()
-                await asyncio.sleep(CHECK_SECONDS)
+                await self._rest(began, is_held=is_held)
         finally:
             for name in list(self._seen):
                 await self._drop(name)
+
+    async def _rest(self, began: float, *, is_held: bool) -> None:
+        """Wait until something is due; what comes within half a second is looked at together."""
+        time = self._context.clock.monotonic
+        earliest = began + CHECK_SECONDS * math.floor((time() - began) / CHECK_SECONDS + 1)
+        while True:
+            self._hurried.clear()
+            due_at = earliest if is_held else clock.earliest(self._due_times())
+            try:
+                async with asyncio.timeout(None if due_at is None else _ceil(max(due_at, earliest), began) - time()):
+                    await self._hurried.wait()
+            except TimeoutError:
+                return
+
+    def _due_times(self) -> Iterator[float]:
+        """Yield when accounts are to be opened, closed or read; what is being read says so when it has ended."""
+        wanted = {account.meta.key.name: account.resource.spec for account in self._accounts}
+        for name in wanted.keys() - self._seen.keys():
+            yield self._reopen_at.get(name, 0.0)
+        for name, seen in self._seen.items():
+            if wanted.get(name) != seen.spec:
+                yield 0.0
+            elif name not in self._tasks or self._tasks[name].done():
+                yield seen.due_at
 
     def unsynced(self) -> str | None:
         """Return None: a controller looks for itself whether what it needs was read."""
@@ -263,6 +295,7 @@ class AccountReader:
             task = self._tasks.get(name)
             if now >= seen.due_at and (task is None or task.done()):
                 self._tasks[name] = asyncio.create_task(self._read(name, seen), name=f"reading {name}")
+                self._tasks[name].add_done_callback(lambda _: self._hurried.set())
 
     async def _read(self, name: str, seen: account_state.AccountState) -> None:
         seen.asked_at = self._context.clock.monotonic()
@@ -329,6 +362,11 @@ class AccountReader:
             seen.failing_since = self._context.clock.monotonic()
         was_out, seen.is_out = seen.is_out, name in self.outages()
         return changed or seen.is_out is not was_out, pause
+
+
+def _ceil(at: float, began: float) -> float:
+    """Return the next half second since a time."""
+    return began + CHECK_SECONDS * math.ceil((at - began) / CHECK_SECONDS)
 
 
 def _together(*groups: cloud.NodeGroup) -> tuple[cloud.NodeGroup, ...]:
