@@ -14,7 +14,8 @@ from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.resources.types import QUANTITIES_MAX
 from autoscaler.capacity import messages
 from autoscaler.capacity.accounts import unavailable_offerings
-from autoscaler.capacity.model import Limit
+from autoscaler.capacity.indexes import remembered
+from autoscaler.capacity.model import Limit, Template
 from autoscaler.capacity.records.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.scaledown import drift, pool_teardown
 from autoscaler.capacity.scaleup import learned_allocatable, templates, unhelpful
@@ -174,8 +175,22 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     template = templates.of(snapshot, group)
     unavailable = snapshot.unavailable.get(group.key)
     refused = offers.refusal(snapshot, group, template)
-    stated: Manifest = {
-        "name": group.name,
+    stated: Manifest = {**_stated(group.name, group, template, snapshot.learned.get(group.key))}
+    if unavailable is not None and unavailable.until > snapshot.now:
+        stated |= {"unavailableUntil": clock.to_rfc3339(unavailable.until), "failures": unavailable.failures}
+    if refused is not None:
+        stated["reason"] = messages.lasting(refused)[: conditions.MESSAGE_MAX]
+    return stated
+
+
+@remembered.RememberedEqual
+def _stated(
+    name: cloud.GroupName, group: cloud.NodeGroup, template: Template | None, learned: Mapping[str, int] | None
+) -> Manifest:
+    """Say what a group has, what its nodes will be, and what they really offered, for whoever begins anew."""
+    told = learned_allocatable.template_hash(group) if learned is not None else None
+    return {
+        "name": name,
         "zone": group.key.zone,
         "instanceType": group.key.instance_type,
         "minimum": group.minimum,
@@ -185,20 +200,8 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
         "allocatable": quantities(template.allocatable) if template else {},
         "labels": dict(sorted(template.labels.items())) if template else {},
         "taints": [taint.model_dump(mode="json", by_alias=True) for taint in group.node.taints],
-        **_learned(snapshot, group),
+        **({} if told is None or learned is None else {"templateHash": told, "learned": quantities(learned)}),
     }
-    if unavailable is not None and unavailable.until > snapshot.now:
-        stated |= {"unavailableUntil": clock.to_rfc3339(unavailable.until), "failures": unavailable.failures}
-    if refused is not None:
-        stated["reason"] = messages.lasting(refused)[: conditions.MESSAGE_MAX]
-    return stated
-
-
-def _learned(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
-    """Return what nodes of a group really offered, for whoever begins anew."""
-    learned = snapshot.learned.get(group.key)
-    told = learned_allocatable.template_hash(group) if learned is not None else None
-    return {} if told is None or learned is None else {"templateHash": told, "learned": quantities(learned)}
 
 
 def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | None, snapshot: Snapshot) -> Manifest:

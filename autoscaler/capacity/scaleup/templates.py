@@ -8,6 +8,9 @@ type leaves for pods, less what DaemonSets will take of it; where an instance is
 from collections.abc import Iterable, Mapping
 
 from autoscaler.api import keys
+from autoscaler.api.resources.machines import MachineSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
+from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import PODS, Template
 from autoscaler.capacity.scaleup import ephemeral, learned_allocatable, machine_nodes
 from autoscaler.capacity.snapshot import Snapshot
@@ -21,29 +24,43 @@ def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:
     kind = snapshot.types.get(group.key.instance_type)
     if kind is None:
         return None
-    own = _labels(group, kind)
-    allocatable = {**catalogue.expected(kind, group.node), **learned_allocatable.offered(snapshot.learned, group.key)}
-    coming = machine_nodes.predicted(snapshot.machines, own, allocatable)
+    learned = learned_allocatable.offered(snapshot.learned, group.key)
+    return _of(group.name, group.key, group.node, kind, learned, snapshot.machines, snapshot.daemons)
+
+
+@remembered.RememberedEqual
+def _of(  # all that a template is made from: what is remembered depends on nothing else
+    _name: cloud.GroupName,
+    key: NodeGroupKey,
+    node: cloud.NodeTemplate,
+    kind: catalogue.InstanceType,
+    learned: Mapping[str, int],
+    machines: Mapping[str, MachineSpec],
+    daemons: tuple[shapes.Shape, ...],
+) -> Template:
+    own = _labels(key, node, kind)
+    allocatable = {**catalogue.expected(kind, node), **learned}
+    coming = machine_nodes.predicted(machines, own, allocatable)
     labels = {**own, **coming.labels}
-    first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.node.taints)
+    first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in node.taints)
     taints = (*first, *coming.taints)
-    left = _without_daemons(allocatable, snapshot.daemons, labels, taints)
+    left = _without_daemons(allocatable, daemons, labels, taints)
     return Template(
         labels=labels,
         allocatable={**left, PODS: min(1, left.get(PODS, 0))} if ephemeral.is_for_one(taints) else left,
         taints=ephemeral.planned(taints),
-        capacity={**kind.capacity(), **group.node.resources},
+        capacity={**kind.capacity(), **node.resources},
     )
 
 
-def _labels(group: cloud.NodeGroup, kind: catalogue.InstanceType) -> Mapping[str, str]:
+def _labels(key: NodeGroupKey, node: cloud.NodeTemplate, kind: catalogue.InstanceType) -> Mapping[str, str]:
     return {
         keys.OS: "linux",
         keys.ARCHITECTURE: str(kind.architecture),
-        keys.INSTANCE_TYPE: group.key.instance_type,
-        keys.ZONE: group.key.zone,
-        keys.ZONE_BETA: group.key.zone,
-        **group.node.labels,
+        keys.INSTANCE_TYPE: key.instance_type,
+        keys.ZONE: key.zone,
+        keys.ZONE_BETA: key.zone,
+        **node.labels,
     }
 
 

@@ -133,6 +133,26 @@ def test_an_answer_is_remembered_for_the_very_same_objects_alone() -> None:
     assert [tuple(map(id, each)) for each in asked] == [(id(one),), (id(same),), (id(same), id(one)), (id(one),)]
 
 
+def test_an_answer_about_one_thing_is_said_again_while_its_parts_are_equal() -> None:
+    asked = list[tuple[object, ...]]()
+
+    def say(name: str, *parts: list[int]) -> int:
+        asked.append((name, *parts))
+        return sum(map(sum, parts))
+
+    told = remembered.RememberedEqual(say)
+    assert [told("a", [1, 2]), told("a", [1, 2]), told("b", [1, 2]), told("a", [1, 3])] == [3, 3, 3, 4]
+    assert told("a", [1, 2]) == 3
+    assert asked == [("a", [1, 2]), ("b", [1, 2]), ("a", [1, 3]), ("a", [1, 2])]
+
+
+def test_things_that_are_gone_are_forgotten() -> None:
+    told = remembered.RememberedEqual(str)
+    for number in range(2 * remembered.THINGS_MAX + 1):
+        told(number)
+    assert len(told._last) <= remembered.THINGS_MAX
+
+
 def test_an_answer_about_each_of_many_is_made_again_only_where_one_of_its_parts_is_another() -> None:
     asked = list[str]()
 
