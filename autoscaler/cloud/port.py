@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import AsyncGenerator, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NewType, Protocol
+from typing import Final, NewType, Protocol
 
 from autoscaler.api.resources.pools import Architecture
 from autoscaler.api.resources.types import Taint
@@ -82,6 +82,10 @@ class Lifecycle(StrEnum):
     """Somebody put it on standby or into a warm pool, or it is in a state we do not know."""
 
 
+COUNTING: Final = frozenset({Lifecycle.PENDING, Lifecycle.IN_SERVICE})
+"""Instances that start or are in service: the others count no more, or do not count."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class TemplateRef:
     """A version of a launch template. Numbered versions never change; `$Latest` and `$Default` do."""
@@ -149,8 +153,7 @@ class NodeGroup:
 
     def __post_init__(self) -> None:
         """Make once what is read again and again."""
-        counting = {Lifecycle.PENDING, Lifecycle.IN_SERVICE}
-        object.__setattr__(self, "members", tuple(one for one in self.instances if one.lifecycle in counting))
+        object.__setattr__(self, "members", tuple(one for one in self.instances if one.lifecycle in COUNTING))
 
     @property
     def missing(self) -> int:

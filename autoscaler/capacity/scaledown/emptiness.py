@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from autoscaler.capacity.disruption_taint import Reason
-from autoscaler.capacity.indexes import remembered
+from autoscaler.capacity.indexes import group_nodes, remembered
 from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.scaledown import unfinished, unwanted_tags
 from autoscaler.capacity.scaleup import machine_demand, supply
@@ -40,7 +40,7 @@ class Choice:
 def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, float]:
     """Return since when each idle node of a group has been so, given what was known a moment ago."""
     working, written = snapshot.indexed.working, snapshot.records.idle_since
-    ready, sharing = _ready(snapshot.groups, snapshot.by_provider), _sharing(snapshot.nodes)
+    ready, sharing = _ready(_ready_of(snapshot.groups, snapshot.by_provider)), _sharing(snapshot.nodes)
     idle = {
         name: ready[name].node.provider_id for name in ready.keys() - working.keys() - unfinished.starting(snapshot)
     }
@@ -59,15 +59,23 @@ class _Ready(NamedTuple):
     node: objects.Node
 
 
-@remembered.Remembered
-def _ready(groups: Iterable[cloud.NodeGroup], nodes: Mapping[str, objects.Node]) -> dict[str, _Ready]:
-    """Return the ready nodes of all groups, by name."""
-    found = ((group, one, nodes.get(one.provider_id)) for group in groups for one in group.instances)
+@group_nodes.ByGroup
+def _ready_of(there: group_nodes.GroupNodes) -> dict[str, _Ready]:
+    """Return the ready nodes of a group, by name."""
     return {
-        node.meta.key.name: _Ready(group, one, node)
-        for group, one, node in found
+        node.meta.key.name: _Ready(there.group, one, node)
+        for one, node in zip(there.group.instances, there.nodes, strict=True)
         if node is not None and node.ready and one.lifecycle is not cloud.Lifecycle.LEAVING
     }
+
+
+@remembered.Remembered
+def _ready(by_group: Mapping[cloud.GroupName, dict[str, _Ready]]) -> dict[str, _Ready]:
+    """Return the ready nodes of all groups, by name."""
+    ready: dict[str, _Ready] = {}
+    for there in by_group.values():
+        ready.update(there)
+    return ready
 
 
 @remembered.Remembered
@@ -120,7 +128,7 @@ def _early(snapshot: Snapshot) -> dict[str, Reason]:
 
 
 def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple[Disruption, float]]:
-    ready, useless = _ready(snapshot.groups, snapshot.by_provider), unfinished.useless(snapshot)
+    ready, useless = _ready(_ready_of(snapshot.groups, snapshot.by_provider)), unfinished.useless(snapshot)
     for name, since in idle.items() if snapshot.now >= snapshot.settled_at else ():
         there = ready.get(name)
         pool = snapshot.pools.get(there.group.key.pool) if there is not None else None

@@ -4,12 +4,12 @@ An instance that does not become a ready node in time, or whose node was lost an
 It goes even where its group is at its minimum: then it is replaced instead of removed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.capacity.disruption_taint import Reason
-from autoscaler.capacity.indexes import remembered
+from autoscaler.capacity.indexes import group_nodes
 from autoscaler.capacity.plan import Disruption
 from autoscaler.capacity.scaledown import unfinished
 from autoscaler.capacity.snapshot import Snapshot
@@ -86,14 +86,14 @@ def _away(snapshot: Snapshot) -> int:
     return away if away * 100 > members * AWAY_PERCENT else 0
 
 
-@remembered.Remembered
-def _unready(groups: Iterable[cloud.NodeGroup], nodes: Mapping[str, objects.Node]) -> dict[cloud.GroupName, _Unready]:
-    """Return by group the members that are no ready nodes, each with the node that it is."""
-    found = {}
-    for group in groups:
-        members = [(one, nodes.get(one.provider_id)) for one in group.members]
-        found[group.name] = [(one, node) for one, node in members if node is None or not node.ready]
-    return found
+@group_nodes.ByGroup
+def _unready(there: group_nodes.GroupNodes) -> _Unready:
+    """Return the members of a group that are no ready nodes, each with the node that it is."""
+    return [
+        (one, node)
+        for one, node in zip(there.group.instances, there.nodes, strict=True)
+        if (node is None or not node.ready) and one.lifecycle in cloud.COUNTING
+    ]
 
 
 def _useless(

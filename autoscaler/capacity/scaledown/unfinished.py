@@ -6,12 +6,12 @@ yet, every taint that the template does not have is taken for one. Once finished
 says so, and a device plugin that restarts changes nothing about it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from autoscaler.api import version
 from autoscaler.capacity import disruption_taint
-from autoscaler.capacity.indexes import remembered
+from autoscaler.capacity.indexes import group_nodes
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -76,8 +76,8 @@ def coming(snapshot: Snapshot, group: cloud.NodeGroup) -> list[objects.Node]:
 def never_finished(snapshot: Snapshot) -> Iterator[Unfinished]:
     """Yield the ready nodes that nothing works on and that were never finished."""
     suspects = _suspects(snapshot.groups, snapshot.by_provider)
-    for group in snapshot.groups if suspects else ():
-        for one, node in suspects.get(group.name, ()):
+    for group in snapshot.groups:
+        for one, node in suspects[group.name]:
             if node.ready and not _is_used(snapshot, one, node):
                 is_late = not is_young(snapshot, group, node)
                 why = lacks(node, group.node, is_new=True)
@@ -111,18 +111,17 @@ def _is_used(snapshot: Snapshot, one: cloud.Instance, node: objects.Node) -> boo
     return node.meta.key.name in snapshot.indexed.working or one.provider_id in snapshot.records.were_ready
 
 
-@remembered.Remembered
-def _suspects(
-    groups: Iterable[cloud.NodeGroup], nodes: Mapping[str, objects.Node]
-) -> dict[cloud.GroupName, list[tuple[cloud.Instance, objects.Node]]]:
-    """Return by group the nodes that may not be finished: few, as a rule, and the same until one of them changes."""
-    found: dict[cloud.GroupName, list[tuple[cloud.Instance, objects.Node]]] = {}
-    for group in groups:
-        for one in group.instances:
-            node = nodes.get(one.provider_id) if one.lifecycle is not cloud.Lifecycle.LEAVING else None
-            if node is not None and lacks(node, group.node, is_new=True) is not None:
-                found.setdefault(group.name, []).append((one, node))
-    return found
+@group_nodes.ByGroup
+def _suspects(there: group_nodes.GroupNodes) -> list[tuple[cloud.Instance, objects.Node]]:
+    """Return the nodes of a group that may not be finished: few, as a rule."""
+    template = there.group.node
+    return [
+        (one, node)
+        for one, node in zip(there.group.instances, there.nodes, strict=True)
+        if node is not None
+        and one.lifecycle is not cloud.Lifecycle.LEAVING
+        and lacks(node, template, is_new=True) is not None
+    ]
 
 
 def _offers(node: objects.Node, name: str) -> bool:

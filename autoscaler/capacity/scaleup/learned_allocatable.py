@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity.indexes import remembered
+from autoscaler.capacity.indexes import group_nodes, remembered
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import objects, shapes
+from autoscaler.kube import shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,21 @@ def template_hash(group: cloud.NodeGroup) -> str | None:
     """Name what a group's next node is made from: a numbered version of its template, which never changes, and tags."""
     if group.template is None or not group.template.version.isdecimal():
         return None
-    taints = [taint.model_dump(mode="json") for taint in group.node.taints]
+    return _template_hash(group.name, group.key.instance_type, group.template, group.node)
+
+
+@remembered.RememberedEqual
+def _template_hash(
+    _name: cloud.GroupName, instance_type: str, template: cloud.TemplateRef, node: cloud.NodeTemplate
+) -> str:
+    taints = [taint.model_dump(mode="json") for taint in node.taints]
     said = [
-        group.key.instance_type,
-        group.template.id,
-        group.template.version,
-        sorted(group.node.labels.items()),
+        instance_type,
+        template.id,
+        template.version,
+        sorted(node.labels.items()),
         taints,
-        sorted(group.node.resources.items()),
+        sorted(node.resources.items()),
     ]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:32]
 
@@ -71,9 +78,9 @@ def learn(known: Known, snapshot: Snapshot) -> dict[NodeGroupKey, Learned]:
     learned, hashes = {}, _hashes(snapshot.groups)
     offered = _offered(snapshot.groups, snapshot.by_provider, snapshot.outdated)
     for group in snapshot.groups:
-        before = known.get(group.key)
-        if group.key in offered:
-            learned[group.key] = Learned(template_hash=hashes[group.name], amounts=offered[group.key])
+        before, least = known.get(group.key), offered[group.name]
+        if least is not None:
+            learned[group.key] = Learned(template_hash=hashes[group.name], amounts=least)
         elif before is not None and before.template_hash == hashes[group.name]:
             learned[group.key] = before
     return learned
@@ -102,18 +109,15 @@ def _hashes(groups: Iterable[cloud.NodeGroup]) -> dict[cloud.GroupName, str | No
     return {group.name: template_hash(group) for group in groups}
 
 
-@remembered.Remembered
-def _offered(
-    groups: Iterable[cloud.NodeGroup], nodes: Mapping[str, objects.Node], outdated: Collection[cloud.InstanceId]
-) -> dict[NodeGroupKey, dict[str, int]]:
-    """Return the least that ready nodes of each group offer, of those that are not outdated."""
-    offered = {}
-    for group in groups:
-        there = [nodes.get(one.provider_id) for one in group.instances if one.id not in outdated]
-        ready = [node.allocatable for node in there if node is not None and node.ready]
-        if ready:
-            offered[group.key] = _least(ready)
-    return offered
+@group_nodes.ByGroup
+def _offered(there: group_nodes.GroupNodes, outdated: Collection[cloud.InstanceId]) -> dict[str, int] | None:
+    """Return the least that ready nodes of a group offer, of those that are not outdated; None if there is none."""
+    ready = [
+        node.allocatable
+        for one, node in zip(there.group.instances, there.nodes, strict=True)
+        if one.id not in outdated and node is not None and node.ready
+    ]
+    return _least(ready) if ready else None
 
 
 def _least(offered: Sequence[Mapping[str, int]]) -> dict[str, int]:

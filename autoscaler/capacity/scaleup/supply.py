@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from autoscaler.api import keys
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity import disruption_taint
-from autoscaler.capacity.indexes import remembered
+from autoscaler.capacity.indexes import group_nodes, remembered
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.scaledown import unfinished
 from autoscaler.capacity.scaleup import ephemeral, machine_nodes, templates
@@ -75,43 +75,35 @@ def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
 
 def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
     """Count a group's instances that are asked for, start, or have registered and are not ready yet."""
-    starting, strangers = _starting(snapshot.groups, snapshot.by_provider, snapshot.records.were_ready)[group.name]
+    nodeless, strangers = _nodeless(snapshot.groups, snapshot.by_provider)[group.name]
+    starting = nodeless - snapshot.records.were_ready  # one that was a node and is none any more does not come again
     lacking = max(0, group.desired - len(group.members) - strangers)
     unlaunched = 0 if group.name in snapshot.overdue else lacking
-    return unlaunched + starting + len(unfinished.coming(snapshot, group))
+    return unlaunched + len(starting) + len(unfinished.coming(snapshot, group))
 
 
-@remembered.Remembered
-def _starting(
-    groups: Iterable[cloud.NodeGroup], known: Mapping[str, objects.Node], were_ready: frozenset[str]
-) -> dict[cloud.GroupName, tuple[int, int]]:
-    """Count by group the members that have no node yet, and the instances with nodes that are no members."""
-    found = {}
-    for group in groups:
-        members = {one.provider_id for one in group.members}
-        nodes = {one.provider_id for one in _staying(group, known)}
-        coming = members - nodes - were_ready  # one that was a node and is none any more does not come again
-        found[group.name] = (len(coming), len(nodes - members))
-    return found
+@group_nodes.ByGroup
+def _nodeless(there: group_nodes.GroupNodes) -> tuple[frozenset[str], int]:
+    """Return the members of a group that have no node, and how many instances with nodes are no members."""
+    members = {one.provider_id for one in there.group.members}
+    nodes = {one.provider_id for one, _ in _staying(there)}
+    return frozenset(members - nodes), len(nodes - members)
 
 
 def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.Node]:
     """Return the nodes of a group's instances, by provider id; those that are about to be gone are not among them."""
-    found = _nodes_by_group(snapshot.groups, snapshot.by_provider)
-    return found[group.name]
+    return _nodes_of(snapshot.groups, snapshot.by_provider)[group.name]
 
 
-@remembered.Remembered
-def _nodes_by_group(
-    groups: Iterable[cloud.NodeGroup], known: Mapping[str, objects.Node]
-) -> dict[cloud.GroupName, dict[str, objects.Node]]:
-    return {group.name: {one.provider_id: known[one.provider_id] for one in _staying(group, known)} for group in groups}
+@group_nodes.ByGroup
+def _nodes_of(there: group_nodes.GroupNodes) -> dict[str, objects.Node]:
+    return {one.provider_id: node for one, node in _staying(there)}
 
 
-def _staying(group: cloud.NodeGroup, known: Mapping[str, objects.Node]) -> Iterator[cloud.Instance]:
-    for one in group.instances:
-        if one.lifecycle is not cloud.Lifecycle.LEAVING and one.provider_id in known:
-            yield one
+def _staying(there: group_nodes.GroupNodes) -> Iterator[tuple[cloud.Instance, objects.Node]]:
+    for one, node in zip(there.group.instances, there.nodes, strict=True):
+        if one.lifecycle is not cloud.Lifecycle.LEAVING and node is not None:
+            yield one, node
 
 
 def is_usable(node: objects.Node) -> bool:
