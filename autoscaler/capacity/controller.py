@@ -226,10 +226,14 @@ class Controller:
         )
 
     def _recorded(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot with the records as they are now."""
+        """Return a snapshot with the records as they are now; the same one if none has changed since it was made."""
+        instances = self._books.instances()
+        if snapshot.instances is instances and snapshot.unhelpful == self._unhelpful:
+            return snapshot
         return dataclasses.replace(
             snapshot,
-            instances=self._books.instances(),
+            instances=instances,
+            lives=self._books.lives(),
             records=self._books.indexed(),
             used=self._books.used(snapshot.now, snapshot.pools, self._prices),
             durations={**snapshot.durations, **self._books.durations},

@@ -10,6 +10,7 @@ from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.indexes.pod_index import IndexedPods
 from autoscaler.capacity.records.accounting import Durations, MonthToDate, ScopePool
+from autoscaler.capacity.records.pool_lives import PoolLives
 from autoscaler.capacity.records.record_index import IndexedRecords
 from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Waiting
 from autoscaler.cloud import catalogue
@@ -90,6 +91,8 @@ class Snapshot:
     """The Instance objects, which keep the books."""
     records: IndexedRecords = field(default_factory=IndexedRecords)
     """The same, by instance."""
+    lives: Mapping[str, PoolLives] | None = None
+    """The same, by pool; None: nobody has kept them, and they are gathered from `instances`."""
     used: MonthToDate | None = None
     """What was used of this month; None: nobody has kept the sums, and they are made from `instances`."""
     durations: Mapping[ScopePool, Durations] = field(default_factory=dict)

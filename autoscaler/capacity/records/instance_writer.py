@@ -15,12 +15,13 @@ from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.capacity.accounts import account_reader
-from autoscaler.capacity.indexes import afresh
+from autoscaler.capacity.indexes import afresh, remembered
 from autoscaler.capacity.records import (
     accounting,
     instance_records,
     instance_status,
     month_sums,
+    pool_lives,
     rechecks,
     record_changes,
     record_index,
@@ -55,7 +56,9 @@ class InstanceWriter:
         self._table: store.Table[Record] = context.watch(INSTANCES, objects.custom(resources.Instance))
         self._target = writer.Target(resource=INSTANCES, decode=objects.custom(resources.Instance), table=self._table)
         self._index = record_index.RecordIndex(self._table)
+        self._resources = remembered.Remembered(_Resources)
         self._sums = month_sums.MonthSums(self._table)
+        self._lives = pool_lives.LivesIndex(self._table)
         self._changes = record_changes.RecordChanges(self._table, pods=pods, nodes=nodes)
         self._is_first = True
         self._is_finished = False
@@ -63,6 +66,7 @@ class InstanceWriter:
         own = {
             "record_index": afresh.Afresh(self._table, self._index, record_index.RecordIndex, portion=PORTION),
             "month_sums": afresh.Afresh(self._table, self._sums, month_sums.MonthSums, portion=PORTION),
+            "pool_lives": afresh.Afresh(self._table, self._lives, pool_lives.LivesIndex, portion=PORTION),
         }
         self._rechecks = rechecks.Rechecks(context, {**beside, **own})
         self._unseen: deque[objects.Key] = deque()
@@ -73,12 +77,16 @@ class InstanceWriter:
         """How long pods of a scope run in a pool, from those that ended while we led."""
 
     def instances(self) -> Collection[resources.Instance]:
-        """Return all Instance objects."""
-        return _Resources(self._table.snapshot())
+        """Return all Instance objects; the same collection while none of them changes."""
+        return self._resources(self._table.snapshot())
 
     def indexed(self) -> record_index.IndexedRecords:
         """Return the same, by instance."""
         return self._index.snapshot()
+
+    def lives(self) -> Mapping[str, pool_lives.PoolLives]:
+        """Return the same, by pool."""
+        return self._lives.snapshot()
 
     def used(self, now: float, pools: Mapping[str, InstancePoolSpec], prices: Prices) -> accounting.MonthToDate:
         """Return what was used this month."""

@@ -10,7 +10,7 @@ for whom an instance starts, it counts for every scope. A life lasts as long as 
 average; while there is none, as long as a pod and the time that an instance may be idle.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,7 +20,7 @@ from autoscaler.api.resources.instances import Instance, Phase
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity.model import Limit, LimitKind, Reason, Rejection
-from autoscaler.capacity.records import accounting, instance_status
+from autoscaler.capacity.records import accounting, pool_lives
 from autoscaler.capacity.scaleup.scopes import latency
 from autoscaler.cloud.prices import MICROS, Prices
 
@@ -47,6 +47,8 @@ class Books:
     pools: Mapping[str, InstancePoolSpec]
     scopes: Mapping[str, ScopeSpec] = field(default_factory=dict)
     instances: Collection[Instance] = ()
+    lives: Mapping[str, pool_lives.PoolLives] | None = None
+    """The same, by pool; None: nobody has kept them, and they are gathered."""
     unrecorded: Mapping[str, int] = field(default_factory=dict)
     """By pool: instances that are asked for or start and have no Instance object yet."""
     durations: Mapping[accounting.ScopePool, accounting.Durations] = field(default_factory=dict)
@@ -55,12 +57,10 @@ class Books:
 
 def budgets(books: Books, used: accounting.MonthToDate) -> tuple[Limit, ...]:
     """Return all limits of the month with the numbers compared: pools by name, each before its scopes."""
-    by_pool: dict[str, list[Instance]] = defaultdict(list)
-    for instance in books.instances:
-        by_pool[instance.spec.pool].append(instance)
+    lives = pool_lives.lives(books.instances) if books.lives is None else books.lives
     found = []
     for name in sorted(limited_pools(books.pools, books.scopes)):
-        outlook = _Outlook(books, name, books.pools[name], tuple(by_pool[name]))
+        outlook = _Outlook(books, name, books.pools[name], lives.get(name, pool_lives.NONE))
         found += [*_of_pool(outlook, used), *_of_scopes(outlook, used)]
     return tuple(found)
 
@@ -122,12 +122,6 @@ def unpriced(spec: InstancePoolSpec, instance_type: str, known: Prices) -> Rejec
     return Rejection(reason=Reason.NO_PRICE, what=f"{instance_type} {kind}", wanted=limit)
 
 
-def mean_life_seconds(instances: Iterable[Instance]) -> int | None:
-    """Return how long lives that are over took on average, rounded up; None if there is none."""
-    lengths = [length for each in instances if (length := instance_status.length_seconds(each.status)) is not None]
-    return -(-sum(lengths) // len(lengths)) if lengths else None
-
-
 def _is_limited(spec: InstancePoolSpec) -> bool:
     limits = spec.limits
     return limits.target_max_seconds_per_month is not None or limits.target_max_cost_per_month is not None
@@ -139,13 +133,13 @@ def _is_limited(spec: InstancePoolSpec) -> bool:
 class _Outlook:
     """What a pool's instances are expected to use until the month is over."""
 
-    def __init__(self, books: Books, name: str, spec: InstancePoolSpec, instances: tuple[Instance, ...]) -> None:
+    def __init__(self, books: Books, name: str, spec: InstancePoolSpec, lives: pool_lives.PoolLives) -> None:
         self.books, self.name, self.spec = books, name, spec
         self.left = accounting.month_end(books.now) - int(books.now)
-        self.living = [each for each in instances if each.status.phase in accounting.LIVING]
+        self.living = lives.living.values()
         self.unrecorded = books.unrecorded.get(name, 0)
         idle = spec.limits.max_idle_seconds
-        mean = mean_life_seconds(instances)
+        mean = lives.mean_seconds()
         self.life = self._mean_duration() + idle if mean is None else mean
         self.idle_after_work = 0 if spec.ephemeral else idle
 

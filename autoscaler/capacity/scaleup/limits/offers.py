@@ -2,11 +2,12 @@
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import Group, Limit, LimitKind, Reason, Rejection, Template
-from autoscaler.capacity.records import accounting
+from autoscaler.capacity.records import accounting, pool_lives
 from autoscaler.capacity.scaleup import templates
 from autoscaler.capacity.scaleup.limits import budgets, costs
 from autoscaler.capacity.snapshot import Snapshot
@@ -30,14 +31,15 @@ def monthly(snapshot: Snapshot) -> tuple[Limit, ...]:
     """Return what the month's budgets say."""
     if not budgets.limited_pools(snapshot.pools, snapshot.scopes):
         return ()
-    recorded = Counter(each.spec.pool for each in snapshot.instances if each.status.phase in accounting.LIVING)
-    unrecorded = {name: max(0, active(snapshot, name) - recorded[name]) for name in snapshot.pools}
+    lives = snapshot.lives if snapshot.lives is not None else pool_lives.lives(snapshot.instances)
+    recorded = {name: len(there.living) for name, there in lives.items()}
+    unrecorded = {name: max(0, active(snapshot, name) - recorded.get(name, 0)) for name in snapshot.pools}
     return budgets.budgets(
         budgets.Books(
             now=snapshot.now,
             pools=snapshot.pools,
             scopes=snapshot.scopes,
-            instances=snapshot.instances,
+            lives=lives,
             unrecorded=unrecorded,
             durations=snapshot.durations,
             prices=snapshot.prices,
@@ -122,7 +124,15 @@ def _pool_limits(snapshot: Snapshot) -> Iterator[Limit]:
 
 def active(snapshot: Snapshot, pool: str) -> int:
     """Count a pool's instances, those still starting included."""
-    return sum(size(group) for group in snapshot.groups if group.key.pool == pool)
+    return _active(snapshot.groups).get(pool, 0)
+
+
+@remembered.Remembered
+def _active(groups: tuple[cloud.NodeGroup, ...]) -> Mapping[str, int]:
+    found: Counter[str] = Counter()
+    for group in groups:
+        found[group.key.pool] += size(group)
+    return found
 
 
 def _ceilings(snapshot: Snapshot) -> Iterator[Limit]:
