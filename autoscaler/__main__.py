@@ -5,6 +5,7 @@ Each command imports what it needs: whoever asks for an explanation should not w
 
 import argparse
 import dataclasses
+import gc
 import re
 import signal
 import sys
@@ -180,8 +181,11 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if find_spec("autoscaler.simulate") is None:
         print("simulate is not part of the runtime's image: run it in a checkout of Sluice", file=sys.stderr)
         return 1
+    from autoscaler.runtime.commands import run  # noqa: PLC0415  # see above
     from autoscaler.simulate import command as simulate  # noqa: PLC0415  # see above
 
+    gc.freeze()  # as `run` does: what was imported stays, and most objects of a day live long
+    gc.set_threshold(run.YOUNG_OBJECTS)
     say = partial(print, flush=True)
     try:
         seconds = simulate.simulate(arguments.stack, arguments.trace, arguments.cluster, say)
