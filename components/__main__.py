@@ -1,12 +1,15 @@
 """What can be done with a stack's file without the engine: check it, show what it makes, describe what it may say."""
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from autoscaler.api import manifests
 from autoscaler.api.settings.node_groups import NodeGroups
+from autoscaler.api.settings.queued_jobs import QueuedJobs
+from autoscaler.api.settings.scaling import Scaling
 from components import loading
 from components.config import problems, reading, reference
 from components.nodes import grid
@@ -29,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(_scaling(arguments.file, arguments.cluster))
             case "queuedjobs":
                 print(_queued_jobs(arguments.file, arguments.cluster))
+            case "simulation":
+                print(_simulation(arguments.file, arguments.cluster))
             case "schema":
                 print(reference.editors_schema(), end="")
             case _:
@@ -66,6 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     jobs = commands.add_parser("queuedjobs", help="show how a stack wants queued jobs handled, as JSON")
     jobs.add_argument("file", type=Path, metavar="FILE", help="such as stacks/Pulumi.dev.yaml")
     jobs.add_argument("--cluster", help="the cluster's key; default: the only one")
+    simulation = commands.add_parser("simulation", help="show all of these as one JSON, for simulations")
+    simulation.add_argument("file", type=Path, metavar="FILE", help="such as stacks/Pulumi.dev.yaml")
+    simulation.add_argument("--cluster", help="the cluster's key; default: the only one")
     commands.add_parser("schema", help="print the JSON schema of a stack's file, for editors")
     commands.add_parser("reference", help="print the page that describes every key")
     return parser
@@ -93,29 +101,51 @@ def _node_groups(file: Path, cluster: str | None, form: str) -> str:
     loaded = loading.load(reading.of_file(file))
     if form == "markdown":
         return grid.markdown({loaded.stack.cluster_name(key): made for key, made in loaded.grids.items()})
-    key = _chosen(loaded, cluster)
-    name = loaded.stack.cluster_name(key)
-    return NodeGroups(cluster=name, region=loaded.stack.region, groups=loaded.grids[key].groups).to_json()
+    return _groups_of(loaded, _chosen(loaded, cluster)).to_json()
 
 
 def _objects(file: Path, cluster: str | None) -> str:
     loaded = loading.load(reading.of_file(file))
-    key = _chosen(loaded, cluster)
-    config, region = loaded.stack.config.clusters[key], loaded.stack.region
-    return manifests.dump(declarations.objects(config, region, loaded.grids[key]))
+    return manifests.dump(_objects_of(loaded, _chosen(loaded, cluster)))
 
 
 def _scaling(file: Path, cluster: str | None) -> str:
     loaded = loading.load(reading.of_file(file))
-    key = _chosen(loaded, cluster)
-    wanted = deployment.scaling(loaded.stack.config.clusters[key].autoscaler, loaded.prices[key])
-    return wanted.model_dump_json(by_alias=True, indent=1)
+    return _scaling_of(loaded, _chosen(loaded, cluster)).model_dump_json(by_alias=True, indent=1)
 
 
 def _queued_jobs(file: Path, cluster: str | None) -> str:
     loaded = loading.load(reading.of_file(file))
-    wanted = deployment.queued_jobs(loaded.stack.config.clusters[_chosen(loaded, cluster)].autoscaler)
-    return wanted.model_dump_json(by_alias=True, indent=1)
+    return _queued_jobs_of(loaded, _chosen(loaded, cluster)).model_dump_json(by_alias=True, indent=1)
+
+
+def _simulation(file: Path, cluster: str | None) -> str:
+    loaded = loading.load(reading.of_file(file))
+    key = _chosen(loaded, cluster)
+    shown = {
+        "groups": json.loads(_groups_of(loaded, key).to_json()),
+        "scaling": _scaling_of(loaded, key).model_dump(mode="json", by_alias=True),
+        "queuedJobs": _queued_jobs_of(loaded, key).model_dump(mode="json", by_alias=True),
+        "objects": list(_objects_of(loaded, key)),
+    }
+    return json.dumps(shown)
+
+
+def _groups_of(loaded: loading.Loaded, key: str) -> NodeGroups:
+    name, region = loaded.stack.cluster_name(key), loaded.stack.region
+    return NodeGroups(cluster=name, region=region, groups=loaded.grids[key].groups)
+
+
+def _objects_of(loaded: loading.Loaded, key: str) -> Iterable[manifests.Manifest]:
+    return declarations.objects(loaded.stack.config.clusters[key], loaded.stack.region, loaded.grids[key])
+
+
+def _scaling_of(loaded: loading.Loaded, key: str) -> Scaling:
+    return deployment.scaling(loaded.stack.config.clusters[key].autoscaler, loaded.prices[key])
+
+
+def _queued_jobs_of(loaded: loading.Loaded, key: str) -> QueuedJobs:
+    return deployment.queued_jobs(loaded.stack.config.clusters[key].autoscaler)
 
 
 def _chosen(loaded: loading.Loaded, cluster: str | None) -> str:

@@ -1,12 +1,11 @@
 """What a stack makes, asked of the Pulumi program in a process of its own: the runtime never imports it."""
 
+import json
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-
-import yaml
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.settings.node_groups import NodeGroups
@@ -37,11 +36,13 @@ class Stack:
 def read(file: Path, cluster: str | None = None) -> Stack:
     """Evaluate a stack's file as `pulumi up` would, without making anything."""
     chosen = [str(file.resolve()), *(() if cluster is None else ("--cluster", cluster))]
-    groups = NodeGroups.model_validate_json(_ask("nodegroups", *chosen))
-    scaling = Scaling.model_validate_json(_ask("scaling", *chosen))
-    queued_jobs = QueuedJobs.model_validate_json(_ask("queuedjobs", *chosen))
-    objects = tuple(yaml.safe_load_all(_ask("objects", *chosen)))
-    return Stack(groups=groups, objects=objects, scaling=scaling, queued_jobs=queued_jobs)
+    shown = json.loads(_ask("simulation", *chosen))
+    return Stack(
+        groups=NodeGroups.model_validate(shown["groups"]),
+        objects=tuple(shown["objects"]),
+        scaling=Scaling.model_validate(shown["scaling"]),
+        queued_jobs=QueuedJobs.model_validate(shown["queuedJobs"]),
+    )
 
 
 def _ask(*arguments: str) -> str:

@@ -81,6 +81,22 @@ def test_how_nodes_are_scaled_is_printed_as_the_simulation_reads_it(
     assert got.prices.example
 
 
+def test_all_that_a_simulation_reads_is_printed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(_write(tmp_path, configs.values(clusters={"bench": configs.cluster()})))
+
+    def printed(name: str) -> str:
+        assert command.main([name, file]) == 0
+        return capsys.readouterr().out
+
+    want = {
+        "groups": json.loads(printed("nodegroups")),
+        "scaling": json.loads(printed("scaling")),
+        "queuedJobs": json.loads(printed("queuedjobs")),
+        "objects": list(yaml.safe_load_all(printed("objects"))),
+    }
+    assert json.loads(printed("simulation")) == want
+
+
 @pytest.mark.accept("S5")
 def test_the_grid_is_printed_for_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pools = {"services": configs.SERVICES, "gpu": configs.pool(instanceTypes=["p3.8xlarge"])}
