@@ -10,6 +10,7 @@ for whom an instance starts, it counts for every scope. A life lasts as long as 
 average; while there is none, as long as a pod and the time that an instance may be idle.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -151,6 +152,11 @@ class _Outlook:
         """Return the part of the coming seconds that lies in this month."""
         return max(0, min(self.left, int(seconds)))
 
+    @functools.cached_property
+    def rests(self) -> list[int]:
+        """How long each living instance is expected to exist yet, this month, in their order."""
+        return [self.rest(each) for each in self.living]
+
     def rest(self, instance: Instance) -> int:
         """Return for how long an instance is expected to exist yet, this month."""
         status, now = instance.status, self.books.now
@@ -186,7 +192,7 @@ def _of_pool(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Limit]
             pool=outlook.name,
             most=limits.target_max_seconds_per_month,
             used=used.seconds.get(outlook.name, 0),
-            expected=sum(map(outlook.rest, outlook.living)) + outlook.unrecorded * outlook.each,
+            expected=sum(outlook.rests) + outlook.unrecorded * outlook.each,
             each=outlook.each,
         )
     if limits.target_max_cost_per_month is not None:
@@ -200,8 +206,8 @@ def _of_money(outlook: _Outlook, used: accounting.MonthToDate, limit: int) -> Li
     costs = [known.cost_micros(kind, capacity, seconds=outlook.each) or 0 for kind in kinds]
     each = max(costs, default=0)
     rests = (
-        known.cost_micros(one.status.instance_type or "", capacity, seconds=outlook.rest(one)) or 0
-        for one in outlook.living
+        known.cost_micros(one.status.instance_type or "", capacity, seconds=rest) or 0
+        for one, rest in zip(outlook.living, outlook.rests, strict=True)
     )
     return Limit(
         kind=LimitKind.POOL_COST,
