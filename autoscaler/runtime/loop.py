@@ -91,7 +91,11 @@ class Runner:
 
     def unsynced(self) -> str | None:
         """Return what is not synced that the controller reads; None if everything is."""
-        return next((missing for source in self.sources if (missing := source.unsynced())), None)
+        for source in self.sources:  # asked several times a second, by all who look whether they may act
+            missing = source.unsynced()
+            if missing:
+                return missing
+        return None
 
     async def run(self, controller: control.Controller) -> None:
         """Run cycles until cancelled."""

@@ -70,6 +70,7 @@ class Process:
         self._registrations = registrations
         self._watches = watches.Watches(self._reflector)
         self._namespaces = self._watches.table(kinds.NAMESPACES, objects.simple)
+        self._own_namespace = objects.Key("", around.namespace)
         self._runners: dict[str, loop.Runner] = {}
         self._writers: dict[str, writer.Writer] = {}
         self._recorders: dict[str, events.Recorder] = {}
@@ -297,7 +298,7 @@ class Process:
         return reflector.Reflector(self._around.api, *arguments, **options)
 
     def _is_paused(self) -> bool:
-        own = self._namespaces.get(objects.Key("", self._around.namespace))
+        own = self._namespaces.get(self._own_namespace)
         return own is not None and own.meta.annotations.get(keys.PAUSED) == "true"
 
     def _sources(self) -> Iterable[control.Source]:
