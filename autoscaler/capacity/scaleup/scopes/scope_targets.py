@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import (
     Demand,
     Filling,
@@ -112,8 +113,14 @@ class _Trials:
         pools, there = frozenset[str]().union(*stage.tiers), self._situation
         groups = tuple(dataclasses.replace(each, more=_MANY) for each in there.groups if each.key.pool in pools)
         ones = {dataclasses.replace(each, count=1, pools=stage.tiers): key for key, each in demands.items()}
-        tried = placement.place(Situation(demands=tuple(ones), groups=groups, namespaces=there.namespaces))
+        tried = _tried(stage.tiers, Situation(demands=tuple(ones), groups=groups, namespaces=there.namespaces))
         return {**dict.fromkeys(demands), **{ones[each.demand]: each.rejections for each in tried.unplaced}}
+
+
+@remembered.RememberedEqual
+def _tried(_tiers: scope_pools.Tiers, situation: Situation) -> Placement:
+    """Place ones of a kind in empty pools: what comes of it changes seldom, and is asked in each cycle."""
+    return placement.place(situation)
 
 
 def _kind(demand: Demand) -> object:
