@@ -4,11 +4,10 @@ While the API server, a watch or our Lease is away, nobody sees what happens, an
 too. What was true before says little then, and time that passed meanwhile is nobody's fault.
 """
 
-import asyncio
-from collections import deque
 from typing import Final
 
 from autoscaler import control
+from autoscaler.control import ticking
 
 CHECK_SECONDS: Final = 0.5
 SETTLE_SECONDS: Final = 60.0
@@ -27,17 +26,8 @@ class Continuity:
         context.feed(self)
 
     async def run(self) -> None:
-        """Look again and again, by a bare timer: it is the only thing that never rests."""
-        timers: deque[asyncio.TimerHandle] = deque(maxlen=1)
-        self._tick(timers)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            timers[0].cancel()
-
-    def _tick(self, timers: deque[asyncio.TimerHandle]) -> None:
-        timers.append(asyncio.get_running_loop().call_later(CHECK_SECONDS, self._tick, timers))
-        self.look()
+        """Look again and again."""
+        await ticking.every(CHECK_SECONDS, self.look)
 
     def unsynced(self) -> str | None:
         """Return None: nothing is waited for."""

@@ -15,7 +15,7 @@ import structlog
 from autoscaler import backoff, clock, control
 from autoscaler.api import keys, names
 from autoscaler.api.resources.worker_pools import WorkerPool
-from autoscaler.control import farewell, metrics, plans
+from autoscaler.control import farewell, metrics, plans, ticking
 from autoscaler.kube import kinds, objects, port
 from autoscaler.kube.writing import batch, finalizers, writer
 from autoscaler.queues import port as queues
@@ -127,14 +127,21 @@ class Controller:
             )
             self._hosts = (group, shared)
             self._wake_all()
+            closed = asyncio.Event()
+            ticks = group.create_task(ticking.every(CHECK_SECONDS, lambda: self._look(closed)))
             try:
                 while True:
-                    await asyncio.sleep(CHECK_SECONDS)
-                    if self._reconcilers and self._context.held_back() is not None:
-                        await self._dismiss()
+                    await closed.wait()
+                    closed.clear()
+                    await self._dismiss()
             finally:
+                ticks.cancel()
                 self._hosts = None
                 await self._dismiss()
+
+    def _look(self, closed: asyncio.Event) -> None:
+        if self._reconcilers and self._context.held_back() is not None:
+            closed.set()
 
     def unsynced(self) -> str | None:
         """Return None: what is missing is in the tables."""
