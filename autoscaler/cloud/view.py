@@ -18,6 +18,8 @@ REFRESHES_KEPT: Final = 2
 """How long a write without an answer counts as landed."""
 WINDOW_SECONDS: Final = 900.0
 """How far back failed launches are asked for."""
+CLOCK_SECONDS: Final = 5.0
+"""So far may the provider's clock be behind ours: a launch fails after it was asked for."""
 AT_ONCE: Final = 4
 """How many groups' activities are read at once."""
 
@@ -50,6 +52,8 @@ class _Group:
     written: int = 0
     """The number of our last write to it."""
     unanswered: _Unanswered | None = None
+    raised_at: float = 0.0
+    """When we last asked it for more while it lacked nothing: whatever failed before is another launch's."""
 
 
 class View:
@@ -105,6 +109,8 @@ class View:
             group = self._known().groups.get(name)
             if group is None:
                 return _not_listed(name)
+            if desired > group.desired and not group.missing:
+                kept.raised_at = self._clock.now()
             outcome = await self.cloud.set_desired(group, desired)
             match outcome.verdict:
                 case port.Verdict.LANDED:
@@ -179,7 +185,7 @@ class View:
         async def ask(name: port.GroupName) -> None:
             async with slots:
                 try:
-                    found = await self.cloud.activities(name, since=since)
+                    found = await self.cloud.activities(name, since=max(since, self._raised_at(name)))
                 except port.CloudError as error:
                     unread[name] = error.message
                     return
@@ -189,6 +195,10 @@ class View:
             for name in names:
                 tasks.create_task(ask(name), name=f"activities of {name}")
         return dict(sorted(failures.items())), dict(sorted(unread.items()))
+
+    def _raised_at(self, name: port.GroupName) -> float:
+        kept = self._kept.get(name)
+        return kept.raised_at - CLOCK_SECONDS if kept is not None else 0.0
 
     def _of(self, name: port.GroupName) -> _Group:
         return self._kept.setdefault(name, _Group())

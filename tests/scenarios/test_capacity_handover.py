@@ -9,6 +9,8 @@ from autoscaler.api import keys
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cloud import faults
+from autoscaler.simulation.cloud.model import Obstacle
 from autoscaler.simulation.cluster.faults import Answer, Matching
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_replicas import Death, replica
@@ -169,3 +171,77 @@ async def test_an_offering_that_is_left_alone_is_not_asked_for_by_the_next_leade
     async with runtime(world, "b"):
         await asyncio.sleep(60)
         assert len(world.cloud.instances) == started
+
+
+# Launches that failed (Capacity 20)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_failure_of_an_earlier_launch_is_not_held_against_a_fresh_one(*, is_known: bool) -> None:
+    """The earlier one was another leader's, which noted it or died before it could."""
+
+    async def scenario() -> None:
+        world = World()
+        world.add_pool(zones=("a",))
+        (group,) = world.cloud.groups.values()
+        world.cloud.hinder(Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY))
+        if is_known:
+            async with runtime(world):
+                await asyncio.sleep(5)
+                world.add_pod("first", cpu="3")
+                await asyncio.sleep(30)
+            world.delete_pod("first")
+        else:
+            world.cloud.set_desired(group, 1)
+            await asyncio.sleep(5)
+            world.cloud.set_desired(group, 0)
+        world.cloud.relieve()
+        await asyncio.sleep(200)  # longer than it is left alone, and shorter than activities are looked back at
+        world.cloud.be_late(group.name, 40)
+        async with runtime(world, "b"):
+            await asyncio.sleep(5)
+            world.add_pod("one", cpu="3")
+            await asyncio.sleep(60)
+            assert set(world.bound()) == {"one"}
+            assert world.clients["aws"].calls[faults.Call.SET_DESIRED] == 1
+
+    virtual_time.run(scenario())
+
+
+@simulated
+async def test_a_launch_under_way_is_not_taken_back_by_the_next_leader_for_an_old_failure() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    world.cloud.hinder(Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(30)
+        world.cloud.relieve()
+        (group,) = world.cloud.groups.values()
+        world.cloud.be_late(group.name, 60)
+        while not world.desired():
+            await asyncio.sleep(0.5)
+        await asyncio.sleep(2)
+    async with runtime(world, "b"):
+        await asyncio.sleep(90)
+        assert set(world.bound()) == {"one"}
+        assert world.clients["aws"].calls[faults.Call.SET_DESIRED] == 0
+
+
+@simulated
+async def test_the_next_leader_goes_on_with_a_backoff_that_has_grown() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    world.cloud.hinder(Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(180 + 360 + 30)  # left alone twice, and once more
+        world.delete_pod("one")
+        await asyncio.sleep(720)
+    async with runtime(world, "b"):
+        await asyncio.sleep(5)
+        world.add_pod("two", cpu="3")
+        await asyncio.sleep(600)
+        assert world.clients["aws"].calls[faults.Call.SET_DESIRED] == 2, "asked once more, and taken back"

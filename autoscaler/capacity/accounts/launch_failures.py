@@ -16,6 +16,7 @@ from autoscaler.capacity.plan import Disruption, Launch
 from autoscaler.capacity.scaledown import unfinished
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from autoscaler.cloud import port as cloud
+from autoscaler.cloud import view
 
 log = structlog.get_logger()
 _REFUSALS = frozenset({cloud.Reason.DENIED, cloud.Reason.NOT_FOUND, cloud.Reason.REFUSED})
@@ -32,6 +33,8 @@ class LaunchFailures:
         """Groups that failed, and still ask for what they did not get."""
         self._lacks: dict[cloud.GroupName, unavailable_offerings.Lack] = {}
         self._known: dict[NodeGroupKey, Unavailable] = {}
+        self._recalled: dict[NodeGroupKey, float] = {}
+        """Until when offerings were left alone before we led: launches that failed before are not the present ones."""
         self._is_new = True
         self._late: frozenset[cloud.InstanceId] = frozenset()
         """Instances whose nodes were not finished in time, of which note was taken."""
@@ -40,6 +43,7 @@ class LaunchFailures:
         """Know from the first look what whoever led before has noted."""
         if self._is_new:
             self._known, self._is_new = unavailable_offerings.recall(pools, now), False
+            self._recalled = {key: each.until for key, each in self._known.items() if each.until <= now}
 
     def observe(self, snapshot: Snapshot, outcomes: Iterable[cloud_calls.Outcome]) -> Snapshot:
         """Add to a snapshot what failed and came since the last one."""
@@ -50,11 +54,8 @@ class LaunchFailures:
         for outcome in outcomes:
             self._note_outcome(outcome, snapshot.now)
         for seen in self._accounts.seen.values():
-            reading = seen.view.reading
-            for name, failures in reading.failures.items() if reading is not None else ():
-                if failures and reading is not None and failures[0].started_at > self._noted.get(name, 0.0):
-                    self._noted[name] = failures[0].started_at
-                    self._note(reading.groups[name], failures[0], snapshot.now)
+            if seen.view.reading is not None:
+                self._note_failures(seen.view.reading, snapshot.now)
         self._note_lacks(snapshot)
         self._note_unfinished(snapshot)
         if self._failed:
@@ -84,6 +85,15 @@ class LaunchFailures:
                 self._leave(key, self._known.get(key), Reason.NEVER_JOINED, message, now)
             case _:
                 pass
+
+    def _note_failures(self, reading: view.Reading, now: float) -> None:
+        """Leave offerings alone of which a launch failed since the last one that we know of."""
+        for name, failures in reading.failures.items():
+            group = reading.groups[name]
+            latest = max(self._noted.get(name, 0.0), self._recalled.get(group.key, 0.0))
+            if failures and failures[0].started_at > latest:
+                self._noted[name] = failures[0].started_at
+                self._note(group, failures[0], now)
 
     def _note_lacks(self, snapshot: Snapshot) -> None:
         """Leave offerings alone that neither came nor failed in time, and have them taken back."""

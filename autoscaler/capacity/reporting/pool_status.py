@@ -176,7 +176,7 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     unavailable = snapshot.unavailable.get(group.key)
     refused = offers.refusal(snapshot, group, template)
     stated: Manifest = {**_stated(group.name, group, template, snapshot.learned.get(group.key))}
-    if unavailable is not None and unavailable.until > snapshot.now:
+    if unavailable is not None:  # also for a while after: whoever leads next goes on with its backoff
         stated |= {"unavailableUntil": clock.to_rfc3339(unavailable.until), "failures": unavailable.failures}
     if refused is not None:
         stated["reason"] = messages.lasting(refused)[: conditions.MESSAGE_MAX]
