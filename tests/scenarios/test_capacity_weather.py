@@ -7,6 +7,7 @@ import pytest
 
 from autoscaler import clock
 from autoscaler.api import resources
+from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud import SimulatedCloud, faults
@@ -105,6 +106,32 @@ async def test_a_control_plane_that_loses_sight_of_most_nodes_ends_none_of_their
             world.kubelets.recover(node["metadata"]["name"])
         await asyncio.sleep(1200)
         assert len([instance for instance in first if world.cloud.instances[instance].is_over]) == 2
+
+
+def test_news_of_other_peoples_instances_and_groups_ask_the_provider_nothing() -> None:
+    async def calls(*, of: str | None) -> int:
+        world = World()
+        world.add_pool(zones=("a",))
+        async with runtime(world):
+            await asyncio.sleep(5)
+            world.add_pod("one", cpu="3")
+            await asyncio.sleep(60)
+            (own,) = world.cloud.instances
+            before = world.clients["aws"].calls.total()
+            for number in range(100 if of else 0):
+                instance = own if of == "ours" else cloud.InstanceId(f"i-{number:017x}-elsewhere")
+                world.cloud.news.tell(cloud.InstancesChanged(instances=(instance,)))
+                world.cloud.news.tell(cloud.SpotInterruption(instance=cloud.InstanceId(f"i-{number:017x}-elsewhere")))
+                world.cloud.news.tell(cloud.GroupChanged(group=cloud.GroupName("somebody-elses")))
+                await asyncio.sleep(6)
+            await asyncio.sleep(0 if of else 600)
+            assert set(world.bound()) == {"one"}
+            return world.clients["aws"].calls.total() - before
+
+    quiet = virtual_time.run(calls(of=None))
+    assert quiet <= 11
+    assert virtual_time.run(calls(of="others")) == quiet
+    assert virtual_time.run(calls(of="ours")) > 5 * quiet
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,6 +127,10 @@ class AccountReader:
         account = self.account_of(name)
         return self._seen[account] if account is not None else None
 
+    def knows(self, instance: cloud.InstanceId) -> bool:
+        """Tell whether an instance is or lately was of one of our groups."""
+        return any(instance in seen.homes for seen in self._seen.values())
+
     def account_of(self, name: cloud.GroupName) -> str | None:
         """Return the name of the account that told of a group."""
         account = self._owners.get(name)

@@ -46,6 +46,10 @@ class Notices:
         said = {one: _deadline(node) for one in self._written for node in self._written.get(one).values()}
         return frozenset(one for one, deadline in (said | self._heard).items() if deadline > oldest)
 
+    def has_node(self, instance: cloud.InstanceId) -> bool:
+        """Tell whether an instance is a node of this cluster."""
+        return bool(self._by_instance.get(instance))
+
     def hear(self, instance: cloud.InstanceId) -> None:
         """Know of an interruption from now on."""
         now = self._context.clock.now()
@@ -109,12 +113,28 @@ class News:
         """Take news; the queue forgets a batch only once all that must outlive us is written down."""
         async with contextlib.aclosing(queue.batches()) as batches:
             async for batch in batches:
-                for event in batch:
+                ours = [event for event in batch if self._is_ours(event)]
+                for event in ours:
                     self._take(event)
-                doomed = [event.instance for event in batch if isinstance(event, cloud.SpotInterruption)]
+                doomed = [event.instance for event in ours if isinstance(event, cloud.SpotInterruption)]
                 await asyncio.gather(*map(self._notices.write, doomed))
                 if self._context.held_back() is not None:
                     return
+
+    def _is_ours(self, event: cloud.Event) -> bool:
+        """Tell whether news may concern this cluster: a queue tells of all that happens in an account.
+
+        What is asked for and not listed yet need not be told of: its account is read often enough meanwhile.
+        """
+        if not self._accounts.is_read():
+            return True
+        match event:
+            case cloud.SpotInterruption():
+                return self._accounts.knows(event.instance) or self._notices.has_node(event.instance)
+            case cloud.GroupChanged():
+                return self._accounts.account_of(event.group) is not None
+            case cloud.InstancesChanged():
+                return any(map(self._accounts.knows, event.instances))
 
     def _take(self, event: cloud.Event) -> None:
         match event:
