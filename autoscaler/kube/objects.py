@@ -1,7 +1,7 @@
 """Pods, nodes and other built-in objects, cut down to what decisions read; each is decoded once, when it arrives.
 
 What is not read is not kept: 100,000 pods must fit into a few hundred megabytes. Of annotations only ours and those
-that say something about eviction remain.
+that say something about eviction and disruption remain.
 """
 
 import sys
@@ -18,6 +18,8 @@ from autoscaler.kube import shapes, wire
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 MIRROR: Final = "kubernetes.io/config.mirror"
 R = TypeVar("R", bound=resources.Resource)
+DO_NOT_DISRUPT: Final = (keys.DO_NOT_DISRUPT, keys.KARPENTER_DO_NOT_DISRUPT, keys.SCALE_DOWN_DISABLED)
+_ANNOTATIONS: Final = frozenset({SAFE_TO_EVICT, MIRROR, *DO_NOT_DISRUPT})
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -242,7 +244,7 @@ def _kept(annotations: Mapping[str, str]) -> Mapping[str, str]:
     kept = {
         sys.intern(key): value
         for key, value in annotations.items()
-        if key in {SAFE_TO_EVICT, MIRROR} or key.startswith(keys.PREFIX)
+        if key in _ANNOTATIONS or key.startswith(keys.PREFIX)
     }
     return kept or _NO_LABELS
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from autoscaler.api.resources.pools import InstancePool, NodeGroup
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity import messages
+from autoscaler.capacity import messages, work
 from autoscaler.capacity.indexes import pod_index
 from autoscaler.capacity.model import Demand, Group, Limit, LimitKind, Reason, Rejection, Room, Situation, Template
 from autoscaler.capacity.reporting import pool_status
@@ -67,7 +67,7 @@ class Explanation:
 def explain(evidence: Evidence) -> Explanation:
     """Say where a pod stands and what every node group says to it."""
     pod = evidence.pod
-    if (settled := _settled(pod)) is not None:
+    if (settled := _settled(pod, evidence.nodes)) is not None:
         return Explanation(summary=settled)
     snapshot = _snapshot(evidence)
     like = missed_placements.Waiting(pod.shape, pod.meta.key.namespace)
@@ -86,24 +86,32 @@ def explain(evidence: Evidence) -> Explanation:
     )
 
 
-def _settled(pod: objects.Pod) -> str | None:
+def _settled(pod: objects.Pod, nodes: Mapping[objects.Key, objects.Node]) -> str | None:
     """Say what has become of a pod that no instance would help; None if one might."""
     owner = pod.meta.controller
-    low = f"its priority {pod.priority} is below {demand.PRIORITY_CUTOFF}: no instance is started for it"
+    low = f"its priority {pod.priority} is below {work.PRIORITY_CUTOFF}: no instance is started for it"
     reasons = (
         (pod.meta.deleted_at is not None, "it is being deleted"),
         (pod.is_terminal, f"it has ended: {pod.phase}"),
-        (bool(pod.node_name), f"it is on node {pod.node_name}"),
+        (bool(pod.node_name), f"it is on node {pod.node_name}{_kept(pod, nodes)}"),
         (
             bool(pod.gates) and not demand.waits_for_zone(pod),
             f"it waits behind its scheduling gates: {', '.join(pod.gates)}",
         ),
         (pod.scheduler != demand.SCHEDULER, f"it is left to its scheduler {pod.scheduler}"),
-        (pod.priority < demand.PRIORITY_CUTOFF, low),
+        (pod.priority < work.PRIORITY_CUTOFF, low),
         (owner is not None and owner.kind == "DaemonSet", "it belongs to a DaemonSet: it waits for its own node"),
         (bool(pod.nominated_node), f"node {pod.nominated_node} is being cleared for it"),
     )
     return next((text for holds, text in reasons if holds), None)
+
+
+def _kept(pod: objects.Pod, nodes: Mapping[objects.Key, objects.Node]) -> str:
+    """Say what keeps a pod, or its node, from being disrupted."""
+    node = nodes.get(objects.Key("", pod.node_name))
+    own, of_node = work.kept_by(pod), work.kept_by(node) if node is not None else None
+    said = f"; annotation {own} keeps it there" if own else ""
+    return said + (f"; annotation {of_node} keeps the node" if of_node else "")
 
 
 def _summary(pod: objects.Pod, room: tuple[str, ...], verdicts: tuple[Verdict, ...]) -> str:

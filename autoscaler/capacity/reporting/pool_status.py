@@ -29,6 +29,8 @@ WITHIN_BUDGET: Final = "WithinBudget"
 UP_TO_DATE: Final = "UpToDate"
 STEP_SECONDS: Final = 60
 """What is used is written in steps of at least so much."""
+NAMED_MAX: Final = 3
+"""So many nodes are told by name."""
 CPU: Final = "cpu"
 
 
@@ -144,6 +146,8 @@ def _up_to_date(pool: InstancePool, snapshot: Snapshot, groups: Sequence[cloud.N
     old = [group for group in groups if any(one.id in snapshot.outdated for one in group.members)]
     whys = [drift.held(snapshot, group) for group in old]
     held = f"; held by: {messages.lasting(whys[0])}" if whys and whys[0] and all(whys) else ""
+    kept = drift.kept(snapshot, old)
+    held += f"; {len(kept)} are kept by an annotation ({', '.join(kept[:NAMED_MAX])})" if kept else ""
     count = sum(len(group.members) for group in groups)
     message = f"{outdated} of {count} instances are of an older launch template{held}" if outdated else ""
     reason = "Outdated" if outdated else UP_TO_DATE

@@ -37,16 +37,19 @@ def spared(snapshot: Snapshot, going: Collection[str]) -> tuple[objects.Node, ..
 
 
 def leavers(snapshot: Snapshot, node: str, only: Collection[str] | None = None) -> tuple[objects.Pod, ...]:
-    """Return the pods that work on a node and were not asked to leave yet, of all or of these UIDs."""
-    there = [pod for pod in snapshot.indexed.by_node.get(node, ()) if pod.node_name == node]
-    asked = [pod for pod in there if only is None or pod.meta.uid in only]
-    return tuple(pod for pod in asked if work.is_work(pod) and pod.meta.deleted_at is None)
+    """Return the pods that are on a node, may leave it and were not asked to yet, of all or of these UIDs."""
+    asked = [pod for pod in _there(snapshot, node) if only is None or pod.meta.uid in only]
+    return tuple(pod for pod in asked if work.kept_by(pod) is None)
+
+
+def _there(snapshot: Snapshot, node: str) -> list[objects.Pod]:
+    return [pod for pod in snapshot.indexed.by_node.get(node, ()) if pod.node_name == node and work.may_leave(pod)]
 
 
 def _interrupted(snapshot: Snapshot) -> Iterator[Disruption]:
     for node in snapshot.nodes.values() if snapshot.doomed else ():
         if instance_records.instance_id(node.provider_id) in snapshot.doomed:
-            evict = leavers(snapshot, node.meta.key.name)
+            evict = tuple(_there(snapshot, node.meta.key.name))  # no annotation keeps what the provider takes
             yield Disruption(reason=Reason.INTERRUPTED, node=node.meta.key, evict=evict)
 
 
@@ -64,4 +67,6 @@ def _closed(snapshot: Snapshot) -> Iterator[Disruption]:
 def _used(snapshot: Snapshot) -> Iterator[Disruption]:
     """Yield the used instances that something keeps which could be anywhere."""
     for node, pods in ephemeral.leftovers(snapshot).items():
+        if work.kept_by(snapshot.nodes[node]) is not None:
+            continue
         yield Disruption(reason=Reason.USED, node=node, evict=leavers(snapshot, node.name, pods))

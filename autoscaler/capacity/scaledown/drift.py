@@ -82,6 +82,13 @@ def outdated_of(snapshot: Snapshot, pool: str) -> int:
     )
 
 
+def kept(snapshot: Snapshot, groups: Iterable[cloud.NodeGroup]) -> list[str]:
+    """Return the outdated nodes of groups that an annotation keeps."""
+    old = [one.provider_id for group in groups for one in group.members if one.id in snapshot.outdated]
+    nodes = [snapshot.by_provider[provider_id] for provider_id in old if provider_id in snapshot.by_provider]
+    return sorted(node.meta.key.name for node in nodes if work.kept_by(node) is not None)
+
+
 def held(snapshot: Snapshot, group: cloud.NodeGroup) -> Rejection | None:
     """Return why a group cannot have one instance more just now, nor do with one less; None: it can."""
     refused = offers.refusal(snapshot, group, templates.of(snapshot, group))
@@ -188,7 +195,8 @@ def _renewal(sight: _Sight, group: cloud.NodeGroup) -> _Renewal:
     old = [node for is_old, node in there if is_old and _is_next(sight, node)]
     old.sort(key=lambda node: _order(sight, node))
     new = [node.meta.key.name for is_old, node in there if not is_old and node.meta.key.name not in sight.pods]
-    going = [node for is_old, node in there if is_old and node.ready and node.meta.key.name not in sight.pods]
+    idle = [node for is_old, node in there if is_old and node.ready and node.meta.key.name not in sight.pods]
+    going = [node for node in idle if work.kept_by(node) is None]
     spares = sorted(name for name in new if name in sight.usable)
     free = [name for name in spares if name not in sight.plan.needed]
     return _Renewal(
@@ -204,7 +212,7 @@ def _renewal(sight: _Sight, group: cloud.NodeGroup) -> _Renewal:
 def _is_next(sight: _Sight, node: objects.Node) -> bool:
     """Tell whether an old node should be drained: it works, or was drained already and only waits for its end."""
     name, mark = node.meta.key.name, disruption_taint.of(node)
-    if not node.ready or sight.is_resting(name):
+    if not node.ready or sight.is_resting(name) or work.kept_by(node) is not None:
         return False
     return mark == disruption_taint.Reason.REPLACED or (name in sight.pods and (mark is None or mark in _OURS))
 
@@ -212,8 +220,12 @@ def _is_next(sight: _Sight, node: objects.Node) -> bool:
 def _order(sight: _Sight, node: objects.Node) -> tuple[bool, bool, int, str]:
     """Go on with what has begun; then nodes that can become empty, those with the least work first."""
     pods = sight.pods.get(node.meta.key.name, ())
-    bound = any(pod.meta.annotations.get(objects.SAFE_TO_EVICT) == "false" for pod in pods if _must_leave(pod))
+    bound = any(map(_stays, filter(_must_leave, pods)))
     return disruption_taint.of(node) != disruption_taint.Reason.REPLACED, bound, len(pods), node.meta.key.name
+
+
+def _stays(pod: objects.Pod) -> bool:
+    return pod.meta.annotations.get(objects.SAFE_TO_EVICT) == "false" or work.kept_by(pod) is not None
 
 
 def _must_leave(pod: objects.Pod) -> bool:

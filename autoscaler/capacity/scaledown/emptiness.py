@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from autoscaler.capacity import work
 from autoscaler.capacity.disruption_taint import Reason
 from autoscaler.capacity.indexes import group_nodes, remembered
 from autoscaler.capacity.plan import Disruption
@@ -134,7 +135,7 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
         pool = snapshot.pools.get(there.group.key.pool) if there is not None else None
         if there is None or pool is None or there.instance.lifecycle is cloud.Lifecycle.ASIDE:
             continue
-        if pool.provider_account in snapshot.outages:
+        if pool.provider_account in snapshot.outages or _is_kept(snapshot, there):
             continue
         removal = Disruption(
             key=there.group.key,
@@ -147,6 +148,11 @@ def _candidates(snapshot: Snapshot, idle: Mapping[str, float]) -> Iterable[tuple
             wait_until=snapshot.marked.get(name, float("inf")) + SETTLE_SECONDS,
         )
         yield removal, since if name in useless else since + pool.limits.max_idle_seconds
+
+
+def _is_kept(snapshot: Snapshot, there: _Ready) -> bool:
+    """Tell whether an annotation keeps a node: not from what the provider takes away, or from the end of all pools."""
+    return work.kept_by(there.node) is not None and there.instance.id not in snapshot.doomed and not snapshot.dissolving
 
 
 def _replacing(snapshot: Snapshot) -> set[str]:

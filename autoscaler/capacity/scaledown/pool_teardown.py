@@ -57,6 +57,8 @@ class Remainder:
     nodes: tuple[objects.Node, ...] = ()
     """All nodes of the pool."""
     pods: tuple[objects.Key, ...] = ()
+    kept: tuple[objects.Node, ...] = ()
+    """Nodes that an annotation keeps."""
     starting: int = 0
     """Instances that will be nodes soon: a pod may be on its way to them."""
     wake_at: float | None = None
@@ -64,7 +66,7 @@ class Remainder:
 
     @property
     def is_empty(self) -> bool:
-        return not self.pods and not self.starting
+        return not self.pods and not self.kept and not self.starting
 
     def reason(self, now: float) -> Reason:
         """Say how far it is."""
@@ -78,6 +80,8 @@ class Remainder:
         more = len(self.pods) - len(named)
         said = f"{_count(len(self.pods), 'pod')} still run: {', '.join(named)}" if named else "no pod is waited for"
         said += f" and {more} more" if more else ""
+        for node in self.kept[:NAMED_MAX]:
+            said += f"; node {node.meta.key.name} is kept by {work.kept_by(node)}"
         said += f"; {_count(self.starting, 'instance')} still starting" if self.starting else ""
         return f"{said}; the pool has been leaving since {clock.to_rfc3339(self.since)}"
 
@@ -100,7 +104,8 @@ def emptied(snapshot: Snapshot) -> tuple[Emptied, ...]:
         if snapshot.dissolving and any(_is_own(pod, snapshot) for node in nodes for pod in _on(snapshot, node)):
             continue
         for node in nodes:
-            asked = frozenset(pod.meta.uid for pod in _on(snapshot, node) if _is_asked(pod, snapshot))
+            pods = _on(snapshot, node) if not _is_kept(node, snapshot) else ()
+            asked = frozenset(pod.meta.uid for pod in pods if _is_asked(pod, snapshot))
             found.append(Emptied(node=node.meta.key, asked=asked))
     return (*found, *(Emptied(node=node.meta.key) for node in _abandoned(snapshot)))
 
@@ -126,6 +131,7 @@ def remainder(snapshot: Snapshot, pool: str) -> Remainder:
         overdue_at=overdue_at,
         nodes=tuple(nodes),
         pods=tuple(sorted(pod.meta.key for pod in pods)),
+        kept=tuple(node for node in nodes if _is_kept(node, snapshot)),
         starting=len(starting),
         wake_at=min(later, default=None),
     )
@@ -158,6 +164,11 @@ def _nodes(snapshot: Snapshot) -> dict[str, list[objects.Node]]:
         if pool in found:
             found[pool].append(node)
     return found
+
+
+def _is_kept(node: objects.Node, snapshot: Snapshot) -> bool:
+    """Tell whether an annotation keeps a node; it does not when the whole stack leaves."""
+    return work.kept_by(node) is not None and not snapshot.dissolving
 
 
 def _abandoned(snapshot: Snapshot) -> Iterable[objects.Node]:

@@ -15,9 +15,6 @@ from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
 
 SCHEDULER: Final = "default-scheduler"
-PRIORITY_CUTOFF: Final = -10
-"""Pods of a lower priority take what is left over: no instance is started for them."""
-
 _AFTER_QUOTA: Final = frozenset({keys.PLACEMENT_GATE, keys.MACHINE_GATE})
 """Gates that are opened in this order, when no other is left."""
 
@@ -58,7 +55,7 @@ def _has_rule(shape: shapes.Shape) -> bool:
 
 def is_demand(pod: objects.Pod) -> bool:
     """Tell whether an instance should be started for a pod, if nothing else helps."""
-    if pod.node_name or pod.gates or pod.priority < PRIORITY_CUTOFF or work.is_sleeper(pod):
+    if pod.node_name or pod.gates or pod.priority < work.PRIORITY_CUTOFF or work.is_sleeper(pod):
         return False
     return (pod.unschedulable_since is not None or is_opened(pod)) and is_planned_for(pod)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from autoscaler.api import keys
 from autoscaler.api.settings.node_groups import NodeGroupKey
+from autoscaler.capacity import work
 from autoscaler.capacity.model import Demand, Group, Limit, Placement, Policy, Reason, Rejection, Situation
 from autoscaler.capacity.scaleup import demand, placement
 from autoscaler.capacity.scaleup.colocation.gangs import Gang
@@ -118,9 +119,9 @@ class _Chooser:
         found = demand.alike(gang.pods, self._labels)
         asked = {made: tuple(found[like]) for like, made in demand.demands(self._snapshot, found).items()}
         lowest = min(pod.priority for pod in gang.pods)
-        if lowest >= demand.PRIORITY_CUTOFF:
+        if lowest >= work.PRIORITY_CUTOFF:
             return asked
-        why = Rejection(reason=Reason.LOW_PRIORITY, wanted=lowest, available=demand.PRIORITY_CUTOFF)
+        why = Rejection(reason=Reason.LOW_PRIORITY, wanted=lowest, available=work.PRIORITY_CUTOFF)
         return {
             dataclasses.replace(each, missed=dict.fromkeys(self._groups, why)): pods for each, pods in asked.items()
         }
