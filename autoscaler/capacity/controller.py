@@ -84,7 +84,7 @@ class Controller:
             context, pools=pools, scopes=self._watched.scopes, known=self._accounts, waiting=self._count_waiting
         )
         self._opener = ungating.Ungater(context, pods)
-        self._other_autoscaler = other_autoscaler.OtherAutoscaler(context)
+        self._other_autoscaler = other_autoscaler.OtherAutoscaler(context, pools)
         self._continuity = continuity.Continuity(context)
         self._pool_finalizer = pool_finalizer.PoolFinalizer(context, pools=pools, nodes=nodes, pods=pods)
         self._wake_at: float | None = None

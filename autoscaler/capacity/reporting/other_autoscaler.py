@@ -1,52 +1,153 @@
 """Whether somebody else scales this cluster's nodes: two scalers on one group undo each other's work.
 
-The upstream cluster-autoscaler holds a Lease of a known name while it lives. It is looked at again and again; a Lease
-that is no longer renewed means nobody.
+The cluster-autoscaler is known by its Lease, whatever that and its namespace are called, while it is renewed, and by a
+Deployment of its image or its label that is not scaled to zero. Karpenter makes and ends nodes of its own only: it is
+another scaler of ours where one of its NodePools makes nodes that say they are of one of our pools.
 """
 
+import re
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Final
 
-from autoscaler import control
-from autoscaler.control import polling
-from autoscaler.kube import kinds, objects, port
-from autoscaler.kube.leases import lease
+import msgspec
+import structlog
 
-NAMESPACE: Final = "kube-system"
+from autoscaler import control
+from autoscaler.api import keys, names
+from autoscaler.api.resources.pools import InstancePool
+from autoscaler.control import polling
+from autoscaler.kube import kinds, objects, port, store, wire
+from autoscaler.kube.leases import lease
+from autoscaler.kube.reading import listing
+
+log = structlog.get_logger()
 NAME: Final = "cluster-autoscaler"
 LOOK_SECONDS: Final = 15.0
+DEPLOYMENTS_SECONDS: Final = 60.0
+"""Deployments are many, and none of them comes and goes unseen for so short a time."""
+NOT_OF_NODES: Final = {"fieldSelector": "metadata.namespace!=kube-node-lease"}
+"""Every node renews a Lease there."""
+NODE_POOLS: Final = kinds.ResourceType(
+    group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False
+)
+_IMAGE: Final = re.compile(rf"(?:^|/){NAME}(?:-(?:amd64|arm64|ppc64le|s390x))?(?:[:@]|$)")
+_LABELS: Final = ("app.kubernetes.io/name", "app", "k8s-app")
+_FORBIDDEN: Final = 403
+
+
+class _Container(msgspec.Struct, frozen=True):
+    image: str = ""
+
+
+class _Requirement(msgspec.Struct, frozen=True):
+    key: str
+    operator: str = "In"
+    values: tuple[str, ...] = ()
+
+
+class _TemplateSpec(msgspec.Struct, frozen=True):
+    containers: tuple[_Container, ...] = ()
+    requirements: tuple[_Requirement, ...] = ()
+
+
+class _Template(msgspec.Struct, frozen=True):
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: _TemplateSpec = _TemplateSpec()
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    replicas: int = 1
+    template: _Template = _Template()
+
+
+class Templated(msgspec.Struct, frozen=True):
+    """A Deployment, or a NodePool of Karpenter's: what it makes."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: _Spec = _Spec()
+
+
+_TEMPLATED: Final = msgspec.json.Decoder(Templated)
 
 
 class OtherAutoscaler:
     """Looks for another scaler, and wakes the controller when that changes."""
 
-    def __init__(self, context: control.ControllerContext) -> None:
+    def __init__(self, context: control.ControllerContext, pools: store.Table[objects.Custom[InstancePool]]) -> None:
         self._context = context
-        self._seen: tuple[datetime | None, float] | None = None
-        """When the Lease was last renewed by its holder's clock, and since when by ours it has said so."""
+        self._pools = pools
+        self._seen: dict[objects.Key, tuple[datetime | None, float]] = {}
+        """When each Lease was last renewed by its holder's clock, and since when by ours it has said so."""
+        self._deployment: str | None = None
+        self._deployments_at = 0.0
+        """When Deployments are looked at again."""
         self.is_known = False
         self.who: str | None = None
         """Who else scales nodes; None if nobody does."""
         polling.Polling(context, "other autoscaler", self._look_once)
 
     async def _look_once(self) -> float:
-        who = await self._look(self._context.clock.monotonic())
+        now = self._context.clock.monotonic()
+        holder = await self._lease_holder(now)
+        if now >= self._deployments_at:
+            self._deployment = next(_deployments(await self._read(kinds.DEPLOYMENTS)), None)
+            self._deployments_at = now + DEPLOYMENTS_SECONDS
+        ours = {pool.meta.key.name for pool in self._pools}
+        node_pool = next(_node_pools(await self._read(NODE_POOLS), ours), None)
+        who = holder or self._deployment or node_pool
         if not self.is_known or who != self.who:
             self.is_known, self.who = True, who
-            self._context.wake(kinds.LEASES.kind, objects.Key(NAMESPACE, NAME))
+            self._context.wake(kinds.LEASES.kind, objects.Key("", NAME))
         return LOOK_SECONDS
 
-    async def _look(self, now: float) -> str | None:
-        request = port.Request(method="GET", path=kinds.LEASES.path(NAME, NAMESPACE))
+    async def _lease_holder(self, now: float) -> str | None:
+        listed, _ = await listing.read_readable(self._context.api, kinds.LEASES, lease.decode, query=NOT_OF_NODES)
+        found = {objects.Key(each.metadata.namespace, each.metadata.name): each for each in listed if is_lease(each)}
+        self._seen = {key: seen for key, seen in self._seen.items() if key in found}
+        alive = [each for key, each in sorted(found.items()) if self._is_renewed(key, each, now)]
+        return f"{NAME} ({alive[0].spec.holder_identity})" if alive else None
+
+    def _is_renewed(self, key: objects.Key, each: lease.Lease, now: float) -> bool:
+        """Tell by our own clock alone: one that we see for the first time counts until it stood still."""
+        if not each.spec.holder_identity or each.spec.renew_time is None:
+            return False
+        if key not in self._seen or self._seen[key][0] != each.spec.renew_time:
+            self._seen[key] = (each.spec.renew_time, now)
+        lasts = max(LOOK_SECONDS, float(each.spec.lease_duration_seconds or 0))
+        return now - self._seen[key][1] <= 2 * lasts
+
+    async def _read(self, resource: kinds.ResourceType) -> list[Templated]:
+        """Return objects that make sense to us; none where they may not be read: a Lease still tells."""
         try:
-            spec = lease.decode(port.required(await self._context.api.send(request))).spec
-        except port.NotFoundError:
-            return None
-        if not spec.holder_identity or spec.renew_time is None:
-            return None
-        if self._seen is None or self._seen[0] != spec.renew_time:
-            self._seen = (spec.renew_time, now)
-        # Only our own clock tells whether it is old: one that we see for the first time counts until it stood still.
-        still = now - self._seen[1]
-        lasts = max(LOOK_SECONDS, float(spec.lease_duration_seconds or 0))
-        return f"{NAME} ({spec.holder_identity})" if still <= 2 * lasts else None
+            found, _ = await listing.read_readable(self._context.api, resource, _TEMPLATED.decode)
+        except port.ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            log.warning("other_autoscalers_not_seen", kind=resource.kind, error=str(error))
+            return []
+        return found
+
+
+def is_lease(each: lease.Lease) -> bool:
+    """Tell whether a Lease is a cluster-autoscaler's, by its name or by who holds it; ours are not."""
+    name = each.metadata.name
+    return not name.startswith(names.CLUSTER_LEASE) and (NAME in name or NAME in (each.spec.holder_identity or ""))
+
+
+def _deployments(found: Collection[Templated]) -> Iterator[str]:
+    for each in found:
+        images = [container.image for container in each.spec.template.spec.containers]
+        labels = {**each.spec.template.metadata.labels, **each.metadata.labels}
+        is_named = any(labels.get(key, "").endswith(NAME) for key in _LABELS)
+        if each.spec.replicas and (is_named or any(map(_IMAGE.search, images))):
+            yield f"{NAME} (Deployment {each.metadata.namespace}/{each.metadata.name})"
+
+
+def _node_pools(found: Collection[Templated], pools: set[str]) -> Iterator[str]:
+    for each in found:
+        required = [one for one in each.spec.template.spec.requirements if one.key == keys.INSTANCE_POOL]
+        named = {each.spec.template.metadata.labels.get(keys.INSTANCE_POOL, "")}
+        named |= {value for one in required for value in one.values if one.operator == "In"}
+        if named & pools or any(one.operator == "Exists" for one in required):
+            yield f"Karpenter (NodePool {each.metadata.name})"

@@ -124,10 +124,11 @@ def test_worker_pools_are_a_matter_of_the_own_namespace_unless_the_scope_is_the_
     assert ("sluice.dev", "scopes", "watch", "") in rights(narrow.cluster)
 
 
-def test_the_foreign_autoscalers_lease_is_read_by_name_and_our_own_is_held_beside_it() -> None:
+def test_leases_of_other_autoscalers_are_listed_and_our_own_alone_is_held() -> None:
     group = "coordination.k8s.io"
-    assert set(rights(made_roles(["capacity"]).kube_system)) == {
-        (group, "leases", "get", "cluster-autoscaler"),
+    roles = made_roles(["capacity"])
+    assert [verb for _, what, verb, _ in rights(roles.cluster) if what == "leases"] == ["list"]
+    assert set(rights(roles.kube_system)) == {
         (group, "leases", "create", ""),
         (group, "leases", "get", "sluice"),
         (group, "leases", "patch", "sluice"),

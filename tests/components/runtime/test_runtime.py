@@ -412,7 +412,7 @@ def test_in_kube_system_only_the_leases_of_the_operators_classes_are_its_own(
 ) -> None:
     rules = run(config(**fields)).one(":Role", "r.kube-system/sluice").inputs["rules"]
     named = {name for rule in rules for name in rule.get("resourceNames", ())}
-    assert named == {"cluster-autoscaler", "sluice", *want}
+    assert named == {"sluice", *want}
     unnamed = [["create", "get"]] if fields["scope"] == "cluster" else [["create"]]
     assert [rule["verbs"] for rule in rules if "resourceNames" not in rule] == unnamed
 
