@@ -220,6 +220,7 @@ class Controller:
             doomed=self._notices.doomed(),
             launched_at=self._accounts.launched_at(),
             unread=self._accounts.unread(),
+            half_read=self._accounts.half_read(),
             unsure=self._accounts.unsure(),
             marked=self._terminator.marked(),
             silent={**self._accounts.silent(), **self._calls.silent()},

@@ -122,6 +122,8 @@ class Snapshot:
     """Groups that have waited too long for instances: what they lack counts no more."""
     unread: Mapping[cloud.GroupName, str] = field(default_factory=dict)
     """Groups that lack instances, of which nobody could tell why, and what came instead."""
+    half_read: Mapping[str, str] = field(default_factory=dict)
+    """Accounts that did not tell all of their instances and launch templates, and what came instead."""
     unsure: frozenset[str] = frozenset()
     """Provider ids of instances of which nobody could tell yet what they were made from."""
     marked: Mapping[str, float] = field(default_factory=dict)

@@ -285,6 +285,7 @@ async def test_an_account_whose_reading_hangs_says_so_and_no_longer_once_it_answ
 # What was asked for and never comes (Capacity 2)
 
 
+@pytest.mark.accept("G27", part="simulated")
 @pytest.mark.parametrize("why", ["suspended", "denied"])
 def test_capacity_that_never_comes_is_given_up_taken_back_and_looked_for_elsewhere(why: str) -> None:
     async def scenario() -> None:
@@ -301,12 +302,19 @@ def test_capacity_that_never_comes_is_given_up_taken_back_and_looked_for_elsewhe
             world.add_pod("one", cpu="3")
             await asyncio.sleep(2)
             assert world.desired() == {A: 1}
-            await bound_within(world, {"one"}, 120 + 60)
+            await asyncio.sleep(120 - 2 - 1)
+            assert world.desired() == {A: 1}
+            assert ("DescribeScalingActivities" in ready(world, POOLS)[1]) is (why == "denied"), "told while it waits"
+            await asyncio.sleep(1 + 2)  # and one cycle
             assert world.desired() == {B: 1}
+            await bound_within(world, {"one"}, 60)
+            assert world.clients["aws"].calls[faults.Call.SET_DESIRED] == 3
             assert len(world.cloud.instances) == 1
             if why == "denied":
                 (pool,) = world.all(POOLS)
                 assert "DescribeScalingActivities" in str(pool["status"]["conditions"])
+            await asyncio.sleep(600)
+            assert world.desired() == {B: 1}, "what was given up stays so"
 
     virtual_time.run(scenario())
 
@@ -314,6 +322,7 @@ def test_capacity_that_never_comes_is_given_up_taken_back_and_looked_for_elsewhe
 # Auxiliary reads stop only what depends on them (Capacity 16)
 
 
+@pytest.mark.accept("G27", part="simulated")
 @pytest.mark.parametrize("call", [faults.Call.TEMPLATES, faults.Call.LIVES])
 def test_a_read_that_no_launch_depends_on_holds_up_no_launch(call: faults.Call) -> None:
     async def scenario() -> None:
@@ -331,6 +340,12 @@ def test_a_read_that_no_launch_depends_on_holds_up_no_launch(call: faults.Call) 
             world.add_pod("one", cpu="3", nodeSelector={keys.ZONE: "b"})
             await asyncio.sleep(1)
             assert world.desired().get(B) == 2
+            await asyncio.sleep(60)
+            assert str(call) in ready(world, POOLS)[1]
+            assert ready(world, POOLS)[0] == "True"
+            world.cloud.faults.clear()
+            await asyncio.sleep(120)
+            assert str(call) not in ready(world, POOLS)[1]
 
     virtual_time.run(scenario())
 

@@ -184,6 +184,10 @@ class AccountReader:
         readings = [seen.view.reading for seen in self._seen.values()]
         return {name: why for reading in readings if reading is not None for name, why in reading.unread.items()}
 
+    def half_read(self) -> dict[str, str]:
+        """Return the accounts that did not tell all of their instances and launch templates, and what came instead."""
+        return {name: seen.not_told for name, seen in self._seen.items() if seen.not_told}
+
     def types(self) -> dict[str, catalogue.InstanceType]:
         """Return the instance types of all groups, as far as anybody knows them."""
         found = {}
@@ -326,7 +330,7 @@ class AccountReader:
 
     async def _refresh(self, seen: account_state.AccountState) -> tuple[bool, float]:
         """Read all of an account; return whether anything changed, and for how long to wait then."""
-        before, was_outdated = seen.view.reading, seen.outdated
+        before, was = seen.view.reading, (seen.outdated, seen.not_told)
         reading = await seen.view.refresh()
         seen.listed_before = before.read_at if before is not None else None
         await seen.types.learn({group.key.instance_type for group in reading.groups.values()})
@@ -334,8 +338,8 @@ class AccountReader:
         recovered = seen.problem is not None
         seen.problem, seen.failures, seen.failing_since, seen.is_out = None, 0, None, False
         busy = any(group.missing for group in reading.groups.values())
-        changed = before is None or (before.groups, before.failures) != (reading.groups, reading.failures)
-        changed = changed or recovered or is_answered or was_outdated != seen.outdated
+        changed = before is None or _told(before) != _told(reading)
+        changed = changed or recovered or is_answered or was != (seen.outdated, seen.not_told)
         seen.half_read = 0 if is_whole else seen.half_read + 1
         pause = BUSY_SECONDS if busy else REFRESH_SECONDS
         return changed, pause if is_whole else min(pause, max(BUSY_SECONDS, _BACKOFF.pause(seen.half_read)))
@@ -345,7 +349,7 @@ class AccountReader:
 
         What nobody tells stops only what depends on it.
         """
-        now, answers = self._context.clock.now(), []
+        now, answers, errors = self._context.clock.now(), [], []
         for asked in (
             account_state.ask_lives(seen, reading, self._questions, now),
             account_state.ask_templates(seen, reading),
@@ -354,8 +358,9 @@ class AccountReader:
                 answers.append(bool(await asked))
             except cloud.CloudError as error:
                 log.warning("account_half_read", reason=error.reason, error=error.message)
-        seen.is_tried = True
-        return any(answers), len(answers) > 1
+                errors.append(error.message)
+        seen.is_tried, seen.not_told = True, "; ".join(errors)
+        return any(answers), not errors
 
     def _failed(self, name: str, seen: account_state.AccountState, problem: str) -> tuple[bool, float]:
         """Note that an account could not be read; return whether that is news, and for how long to wait then."""
@@ -371,6 +376,11 @@ class AccountReader:
 def _ceil(at: float, began: float) -> float:
     """Return the next half second since a time."""
     return began + CHECK_SECONDS * math.ceil((at - began) / CHECK_SECONDS)
+
+
+def _told(reading: view.Reading) -> tuple[object, ...]:
+    """Return what of a reading others look at."""
+    return reading.groups, reading.failures, reading.unread
 
 
 def _together(*groups: cloud.NodeGroup) -> tuple[cloud.NodeGroup, ...]:

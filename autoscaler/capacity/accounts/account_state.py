@@ -33,6 +33,8 @@ class AccountState:
     """It was read once, and asked what its launch templates say."""
     half_read: int = 0
     """How often in a row it was read, and did not tell all of its instances and launch templates."""
+    not_told: str = ""
+    """What came instead, the last time."""
     is_out: bool = False
     """Whether it was among the outages when it was last read."""
     failing_since: float | None = None

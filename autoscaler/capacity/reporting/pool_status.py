@@ -220,7 +220,9 @@ def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | Non
     elif not pool.spec.enabled:
         said = (True, "Disabled", "nothing is asked for; what runs goes on")
     else:
-        said = (True, "Usable", "; ".join(_unread(groups, snapshot)))
+        half_read = snapshot.half_read.get(pool.spec.provider_account, "")
+        unread = f"ages of instances or launch templates cannot be read: {half_read}" if half_read else ""
+        said = (True, "Usable", "; ".join(filter(None, (*_unread(groups, snapshot), unread))))
     holds, reason, message = said
     before, now = pool.status.conditions, snapshot.now
     return conditions.written(READY, holds=holds, reason=reason, message=message, before=before, now=now)
