@@ -99,3 +99,30 @@ async def test_what_somebody_asked_for_meanwhile_is_not_undone_where_a_late_inst
         assert sizes == {0, 5}
         assert all(one.counts for one in world.cloud.instances.values())
         assert len(world.cloud.instances) == 5
+
+
+@pytest.mark.parametrize(("most", "want"), [(0, 0), (2, 2)])
+def test_idle_instances_beyond_a_groups_maximum_go_without_a_change_of_its_desired_capacity(
+    most: int, want: int
+) -> None:
+    """The maximum was lowered while they worked: the group wants fewer than it has, and protects them."""
+
+    async def scenario() -> None:
+        world = World()
+        world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+        async with runtime(world):
+            await asyncio.sleep(5)
+            for number in range(5):
+                world.add_pod(f"p-{number}", cpu="3")
+            await asyncio.sleep(60)
+            (group,) = world.cloud.groups.values()
+            world.cloud.resize(group.name, minimum=most, maximum=most)
+            await asyncio.sleep(90)
+            assert len(group.members) == 5
+            for number in range(5):
+                world.delete_pod(f"p-{number}")
+            await asyncio.sleep(600)
+            assert (len(group.members), group.desired) == (want, want)
+            assert len(world.cloud.instances) == 5
+
+    virtual_time.run(scenario())

@@ -52,6 +52,20 @@ def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, flo
     }
 
 
+class _Spare(NamedTuple):
+    """How many instances a group can do without."""
+
+    beyond: int
+    """Those that are more than its maximum: it does not replace them, and need not ask for fewer."""
+    above: int
+    """Those that it asks for above its minimum."""
+
+    @classmethod
+    def of(cls, group: cloud.NodeGroup) -> "_Spare":
+        beyond = len(group.members) - max(group.maximum, group.desired)
+        return cls(max(0, beyond), max(0, group.desired - group.minimum))
+
+
 class _Ready(NamedTuple):
     """A ready node of a group."""
 
@@ -90,7 +104,7 @@ def _sharing(nodes: Mapping[objects.Key, objects.Node]) -> dict[str, list[str]]:
 
 def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]) -> Choice:
     """Choose idle instances, a few at a time: those that can do what nobody asks for, then the longest idle."""
-    spare = {group.name: max(0, group.desired - group.minimum) for group in snapshot.groups}
+    spare = {group.name: _Spare.of(group) for group in snapshot.groups}
     early, kept = _early(snapshot), machine_demand.kept_nodes(snapshot)
     due: list[Disruption] = []
     later: list[float] = []
@@ -163,7 +177,7 @@ def _replacing(snapshot: Snapshot) -> set[str]:
 
 def _within(
     due: Iterable[Disruption],
-    spare: Mapping[cloud.GroupName, int],
+    spare: Mapping[cloud.GroupName, _Spare],
     surplus: Mapping[str, int],
     replacing: Iterable[str],
 ) -> tuple[Disruption, ...]:
@@ -180,10 +194,11 @@ def _within(
         is_surplus = removal.reason is Reason.OVER_LIMIT
         if is_surplus and over[removal.pool] >= surplus.get(removal.pool, 0):
             continue
-        if len(chosen) < AT_ONCE and taken[removal.group] < spare[removal.group]:
+        beyond, above = spare[removal.group]
+        if len(chosen) < AT_ONCE and taken[removal.group] < beyond + above:
             taken[removal.group] += 1
             over[removal.pool] += 1
-            chosen.append(removal)
+            chosen.append(dataclasses.replace(removal, decrement=taken[removal.group] > beyond))
         elif removal.reason in _REPLACED and len(chosen) < AT_ONCE:
             if removal.reason is Reason.OUTDATED and replaced[removal.pool]:
                 continue
