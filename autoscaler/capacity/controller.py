@@ -218,6 +218,8 @@ class Controller:
             outdated=self._accounts.outdated(),
             spent=self._claims.spent(),
             doomed=self._notices.doomed(),
+            maintained=self._notices.maintained(),
+            at_risk=self._notices.at_risk(),
             launched_at=self._accounts.launched_at(),
             unread=self._accounts.unread(),
             half_read=self._accounts.half_read(),

@@ -106,6 +106,10 @@ class Snapshot:
     """Instances of ephemeral pools that have run the one pod they were for."""
     doomed: frozenset[cloud.InstanceId] = frozenset()
     """Instances that the provider has announced to take away."""
+    maintained: frozenset[cloud.InstanceId] = frozenset()
+    """Instances that the provider has announced to stop, restart or retire later: they are replaced before."""
+    at_risk: frozenset[cloud.InstanceId] = frozenset()
+    """Instances that the provider is more likely than others to take away: of idle ones, they go first."""
     leaving: Mapping[str, float] = field(default_factory=dict)
     """Pools that are being removed, and since when."""
     dissolving: bool = False

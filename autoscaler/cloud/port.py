@@ -245,6 +245,21 @@ class SpotInterruption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceRecommended:
+    """The instance is more likely than others to be taken away."""
+
+    instance: InstanceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceScheduled:
+    """The provider will stop, restart or retire instances."""
+
+    instances: tuple[InstanceId, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChanged:
     """A group has started or ended an instance, or could not start one."""
 
@@ -253,12 +268,12 @@ class GroupChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstancesChanged:
-    """Instances are in another state, likely to be taken away, or about to be stopped for maintenance."""
+    """Instances are in another state."""
 
     instances: tuple[InstanceId, ...]
 
 
-Event = SpotInterruption | GroupChanged | InstancesChanged
+Event = SpotInterruption | RebalanceRecommended | MaintenanceScheduled | GroupChanged | InstancesChanged
 
 
 # What may go wrong

@@ -13,7 +13,7 @@ from autoscaler.api.manifests import Manifest
 GATES: Final = frozenset({keys.ADMISSION_GATE, keys.PLACEMENT_GATE, keys.MACHINE_GATE})
 _TAINTS: Final = frozenset({keys.REMOVING, keys.RESERVED_FOR, keys.NODE_POOL, keys.MACHINE_CLOSED})
 _LABELS: Final = frozenset({keys.NODE_POOL})
-_ANNOTATIONS: Final = frozenset({keys.MACHINE_GROUP, keys.INTERRUPTED_AT})
+_ANNOTATIONS: Final = frozenset({keys.MACHINE_GROUP, keys.INTERRUPTED_AT, keys.MAINTENANCE_AT, keys.REBALANCE_AT})
 _MACHINE: Final = keys.machine_label("")
 
 

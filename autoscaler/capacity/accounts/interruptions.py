@@ -1,12 +1,13 @@
 """News of instances that are about to go, and of launches that failed, sooner than a reading would tell.
 
-Who is doomed is written on its node before the news is forgotten by where it came from, so that whoever leads next goes
-on with it. What is done about it is the controller's.
+What is announced of an instance is written on its node before the news is forgotten by where it came from, so that
+whoever leads next goes on with it. What is done about it is the controller's.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
 import structlog
@@ -25,57 +26,84 @@ NOTICE_SECONDS: Final = 120.0
 """So long after its announcement an instance is taken away."""
 REMEMBERED_SECONDS: Final = 3600.0
 """An instance that is there so long after it should have been taken away was not."""
+LAST_SECONDS: Final = 3600.0
+"""So long before its maintenance, what still works on an instance is asked to leave as if it were taken away now."""
+PATIENCE_SECONDS: Final = 10.0
+"""So long is the writing of what is not urgent tried, before the queue is asked to tell it again."""
 CHECK_SECONDS: Final = 1.0
 BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=15.0)
+ANNOTATIONS: Final = (keys.INTERRUPTED_AT, keys.MAINTENANCE_AT, keys.REBALANCE_AT)
+"""What nodes say of what was announced."""
 Open = Callable[[], cloud.Interruptions]
 
 
 class Notices:
-    """Knows which instances the provider will take away: as nodes say, and where there is no node, as was heard."""
+    """Knows what the provider has announced of instances: as nodes say, and where there is no node, as was heard."""
 
     def __init__(self, context: control.ControllerContext, nodes: store.Table[objects.Node]) -> None:
         self._context = context
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
         self._by_instance = nodes.index(_instances)
-        self._written = nodes.index(_interrupted)
-        self._heard: dict[cloud.InstanceId, float] = {}
+        self._written = {key: nodes.index(partial(_noted, key)) for key in ANNOTATIONS}
+        self._heard: dict[str, dict[cloud.InstanceId, float]] = {key: {} for key in ANNOTATIONS}
 
     def doomed(self) -> frozenset[cloud.InstanceId]:
-        """Return the instances that will be taken away."""
-        oldest = self._context.clock.now() - REMEMBERED_SECONDS
-        said = {one: _deadline(node) for one in self._written for node in self._written.get(one).values()}
-        return frozenset(one for one, deadline in (said | self._heard).items() if deadline > oldest)
+        """Return the instances that will be taken away now, or for maintenance soon."""
+        oldest, soon = self._context.clock.now() - REMEMBERED_SECONDS, self._context.clock.now() + LAST_SECONDS
+        taken = [one for one, at in self._known(keys.INTERRUPTED_AT).items() if at > oldest]
+        return frozenset(taken + [one for one, at in self._known(keys.MAINTENANCE_AT).items() if oldest < at <= soon])
+
+    def maintained(self) -> frozenset[cloud.InstanceId]:
+        """Return the instances that will be taken away for maintenance later."""
+        soon = self._context.clock.now() + LAST_SECONDS
+        return frozenset(one for one, at in self._known(keys.MAINTENANCE_AT).items() if at > soon)
+
+    def at_risk(self) -> frozenset[cloud.InstanceId]:
+        """Return the instances that are more likely than others to be taken away."""
+        return frozenset(self._known(keys.REBALANCE_AT))
 
     def has_node(self, instance: cloud.InstanceId) -> bool:
         """Tell whether an instance is a node of this cluster."""
         return bool(self._by_instance.get(instance))
 
-    def hear(self, instance: cloud.InstanceId) -> None:
-        """Know of an interruption from now on."""
-        now = self._context.clock.now()
-        self._heard = {one: deadline for one, deadline in self._heard.items() if deadline > now - REMEMBERED_SECONDS}
-        self._heard.setdefault(instance, now + NOTICE_SECONDS)
+    def hear(self, key: str, instance: cloud.InstanceId, at: float) -> None:
+        """Know of an announcement from now on; maintenance may be moved to another date."""
+        oldest = self._context.clock.now() - REMEMBERED_SECONDS
+        heard = {one: before for one, before in self._heard[key].items() if before > oldest}
+        heard[instance] = at if key == keys.MAINTENANCE_AT else heard.get(instance, at)
+        self._heard[key] = heard
 
-    async def write(self, instance: cloud.InstanceId) -> None:
-        """Have the instance's node say what was heard; try again while it matters and we may act."""
-        failures = 0
-        while self._context.held_back() is None and self._context.clock.now() < self._heard.get(instance, 0.0):
-            nodes = [node for node in self._by_instance.get(instance).values() if not _interrupted(node)]
-            written = [await self._write(node, self._heard[instance]) for node in nodes]
+    async def write(self, key: str, instance: cloud.InstanceId) -> bool:
+        """Have the instance's node say what was heard, and try again for a while; False: it matters and is not said."""
+        at, failures = self._heard[key].get(instance, 0.0), 0
+        is_urgent = key == keys.INTERRUPTED_AT
+        until = at if is_urgent else self._context.clock.now() + PATIENCE_SECONDS
+        while self._context.held_back() is None and self._context.clock.now() < until:
+            nodes = [node for node in self._by_instance.get(instance).values() if self._must_say(node, key, at)]
+            written = [await self._write(node, key, at) for node in nodes]
             if all(written):
-                return
+                return True
             failures += 1
             await asyncio.sleep(BACKOFF.pause(failures))
+        return is_urgent
 
-    async def _write(self, node: objects.Node, deadline: float) -> bool:
-        changes = {"metadata": {"annotations": {keys.INTERRUPTED_AT: str(int(deadline))}}}
+    def _known(self, key: str) -> dict[cloud.InstanceId, float]:
+        index = self._written[key]
+        return {one: _at(node, key) for one in index for node in index.get(one).values()} | self._heard[key]
+
+    def _must_say(self, node: objects.Node, key: str, at: float) -> bool:
+        said = _at(node, key)
+        return not said or (key == keys.MAINTENANCE_AT and said != int(at))
+
+    async def _write(self, node: objects.Node, key: str, at: float) -> bool:
+        changes = {"metadata": {"annotations": {key: str(int(at))}}}
         try:
             only_if = writer.Precondition(uid=node.meta.uid)
             await self._context.writer.patch(self._target, node.meta.key, changes, only_if=only_if)
         except (port.NotFoundError, port.ConflictError):
             return True  # that node is gone
         except (port.KubeError, writer.FencedError) as error:
-            log.warning("interruption_not_written", node=node.meta.key.name, error=str(error))
+            log.warning("interruption_not_written", node=node.meta.key.name, notice=key, error=str(error))
             return False
         return True
 
@@ -116,9 +144,9 @@ class News:
                 ours = [event for event in batch if self._is_ours(event)]
                 for event in ours:
                     self._take(event)
-                doomed = [event.instance for event in ours if isinstance(event, cloud.SpotInterruption)]
-                await asyncio.gather(*map(self._notices.write, doomed))
-                if self._context.held_back() is not None:
+                said = [(key, instance) for event in ours for key, instance, _ in self._announced(event)]
+                written = await asyncio.gather(*(self._notices.write(key, instance) for key, instance in said))
+                if self._context.held_back() is not None or not all(written):
                     return
 
     def _is_ours(self, event: cloud.Event) -> bool:
@@ -129,34 +157,49 @@ class News:
         if not self._accounts.is_read():
             return True
         match event:
-            case cloud.SpotInterruption():
+            case cloud.SpotInterruption() | cloud.RebalanceRecommended():
                 return self._accounts.knows(event.instance) or self._notices.has_node(event.instance)
             case cloud.GroupChanged():
                 return self._accounts.account_of(event.group) is not None
-            case cloud.InstancesChanged():
+            case cloud.InstancesChanged() | cloud.MaintenanceScheduled():
                 return any(map(self._accounts.knows, event.instances))
 
     def _take(self, event: cloud.Event) -> None:
         match event:
-            case cloud.SpotInterruption():
-                log.info("interruption_announced", instance=event.instance)
-                self._notices.hear(event.instance)
-                self._context.wake(account_reader.KIND, objects.Key("", event.instance))
+            case cloud.SpotInterruption() | cloud.RebalanceRecommended() | cloud.MaintenanceScheduled():
+                for key, instance, at in self._announced(event):
+                    log.info("interruption_announced", instance=instance, notice=key, at=at)
+                    self._notices.hear(key, instance, at)
+                    self._context.wake(account_reader.KIND, objects.Key("", instance))
             case cloud.GroupChanged():
                 self._accounts.read_now()
             case cloud.InstancesChanged():
                 self._accounts.hurry()
+
+    def _announced(self, event: cloud.Event) -> list[tuple[str, cloud.InstanceId, float]]:
+        """Return what is written on nodes: what, of which instance, and when it is."""
+        now = self._context.clock.now()
+        match event:
+            case cloud.SpotInterruption():
+                return [(keys.INTERRUPTED_AT, event.instance, now + NOTICE_SECONDS)]
+            case cloud.RebalanceRecommended():
+                return [(keys.REBALANCE_AT, event.instance, now)]
+            case cloud.MaintenanceScheduled():
+                ours = [one for one in event.instances if self._accounts.knows(one) or self._notices.has_node(one)]
+                return [(keys.MAINTENANCE_AT, one, event.at) for one in ours]
+            case cloud.GroupChanged() | cloud.InstancesChanged():
+                return []
 
 
 def _instances(node: objects.Node) -> Collection[cloud.InstanceId]:
     return (instance_records.instance_id(node.provider_id),) if node.provider_id else ()
 
 
-def _interrupted(node: objects.Node) -> Collection[cloud.InstanceId]:
-    """Return the instance of a node that says when it will be taken away."""
-    return _instances(node) if _deadline(node) else ()
+def _noted(key: str, node: objects.Node) -> Collection[cloud.InstanceId]:
+    """Return the instance of a node that says when something was announced for."""
+    return _instances(node) if _at(node, key) else ()
 
 
-def _deadline(node: objects.Node) -> float:
-    said = node.meta.annotations.get(keys.INTERRUPTED_AT, "")
+def _at(node: objects.Node, key: str) -> float:
+    said = node.meta.annotations.get(key, "")
     return float(said) if said.isdecimal() else 0.0

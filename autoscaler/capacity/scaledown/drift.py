@@ -1,8 +1,8 @@
-"""How working instances of an old launch template are replaced. Pure: it ends nothing, it says what should be drained.
+"""How working instances are replaced that are outdated or due for maintenance.
 
-Idle ones go by `emptiness`. Where one works, its group first gets one instance more; once that is ready, one old node
-is drained, and goes when it is empty. In a pool this happens in one group at a time, in a group with one node at a
-time.
+Pure: it ends nothing, it says what should be drained. Idle ones go by `emptiness`. Where one works, its group gets one
+instance more; once that is ready, one old node is drained, and goes when it is empty. In a pool this happens in one
+group at a time, in a group with one node at a time.
 
 All of it is read from what is there, so that whoever begins anew goes on where it was left: a node with our mark is
 being drained; a new instance on its way, or ready and without work, is the one more. Only then is another one asked
@@ -49,7 +49,7 @@ class Choice:
 
 def choose(snapshot: Snapshot, plan: Plan, memory: Memory) -> Choice:
     """Choose the next step of every pool."""
-    if not snapshot.outdated or snapshot.other_autoscaler is not None:
+    if not (snapshot.outdated or snapshot.maintained) or snapshot.other_autoscaler is not None:
         return Choice()
     sight = _Sight(snapshot, plan, memory)
     steps = {name: _step(sight, name) for name in sorted(snapshot.pools)}
@@ -131,6 +131,7 @@ class _Sight:
 
     def __init__(self, snapshot: Snapshot, plan: Plan, memory: Memory) -> None:
         self.snapshot, self.plan = snapshot, plan
+        self.old = snapshot.outdated | snapshot.maintained
         by_node = snapshot.indexed.by_node
         self.pods = {name: list(filter(work.is_work, by_node[name])) for name in snapshot.indexed.working}
         self.usable = {room.name for room in supply.rooms(snapshot, with_residents=False) if room.free}
@@ -191,7 +192,7 @@ def _begin(sight: _Sight, renewals: Iterable[_Renewal]) -> _Step:
 def _renewal(sight: _Sight, group: cloud.NodeGroup) -> _Renewal:
     snapshot = sight.snapshot
     nodes = supply.nodes_of(snapshot, group)
-    there = [(one.id in snapshot.outdated, nodes[one.provider_id]) for one in group.members if one.provider_id in nodes]
+    there = [(one.id in sight.old, nodes[one.provider_id]) for one in group.members if one.provider_id in nodes]
     old = [node for is_old, node in there if is_old and _is_next(sight, node)]
     old.sort(key=lambda node: _order(sight, node))
     new = [node.meta.key.name for is_old, node in there if not is_old and node.meta.key.name not in sight.pods]

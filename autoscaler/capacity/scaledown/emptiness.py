@@ -26,7 +26,8 @@ from autoscaler.kube import objects
 AT_ONCE: Final = 10
 SETTLE_SECONDS: Final = 5.0
 """Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
-_REPLACED: Final = frozenset({Reason.NEVER_FINISHED, Reason.OUTDATED, Reason.USED})
+_ONE_BY_ONE: Final = frozenset({Reason.OUTDATED, Reason.MAINTENANCE})
+_REPLACED: Final = frozenset({Reason.NEVER_FINISHED, Reason.OUTDATED, Reason.MAINTENANCE, Reason.USED})
 """Instances that go even where their group is at its minimum: it gets others for them."""
 
 
@@ -103,7 +104,10 @@ def _sharing(nodes: Mapping[objects.Key, objects.Node]) -> dict[str, list[str]]:
 
 
 def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]) -> Choice:
-    """Choose idle instances, a few at a time: those that can do what nobody asks for, then the longest idle."""
+    """Choose idle instances, a few at a time.
+
+    First those that may be taken away, then those that can do what nobody asks for, then the longest idle.
+    """
     spare = {group.name: _Spare.of(group) for group in snapshot.groups}
     early, kept = _early(snapshot), machine_demand.kept_nodes(snapshot)
     due: list[Disruption] = []
@@ -111,14 +115,8 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
     for removal, at in _candidates(snapshot, idle):
         if removal.node_name in needed:
             continue
-        if removal.pool in snapshot.leaving:  # the first question: what leaves is not replaced
-            due.append(dataclasses.replace(removal, reason=Reason.LEAVING))
-        elif removal.instance in snapshot.doomed:
-            due.append(dataclasses.replace(removal, reason=Reason.INTERRUPTED))
-        elif removal.instance in snapshot.spent:
-            due.append(dataclasses.replace(removal, reason=Reason.USED))
-        elif removal.instance in snapshot.outdated:
-            due.append(dataclasses.replace(removal, reason=Reason.OUTDATED))
+        if (why := _at_once(snapshot, removal)) is not None:
+            due.append(dataclasses.replace(removal, reason=why))
         elif at <= snapshot.now and removal.node_name not in kept:
             due.append(removal)
         elif removal.pool in early:
@@ -126,9 +124,22 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
         elif removal.node_name not in kept:
             later.append(at)
     unwanted = unwanted_tags.unwanted(snapshot, [each.node for each in due if each.node is not None])
-    due.sort(key=lambda each: (each.node not in unwanted, each.since, each.node_name))
+    risky = snapshot.at_risk
+    due.sort(key=lambda each: (each.instance not in risky, each.node not in unwanted, each.since, each.node_name))
     surplus = {name: budgets.excess(spec, offers.active(snapshot, name)) for name, spec in snapshot.pools.items()}
     return Choice(removals=_within(due, spare, surplus, _replacing(snapshot)), wake_at=min(later, default=None))
+
+
+def _at_once(snapshot: Snapshot, removal: Disruption) -> Reason | None:
+    """Return why an idle instance goes however long it has been so; None: its time must be over."""
+    whys = (
+        (removal.pool in snapshot.leaving, Reason.LEAVING),  # the first question: what leaves is not replaced
+        (removal.instance in snapshot.doomed, Reason.INTERRUPTED),
+        (removal.instance in snapshot.spent, Reason.USED),
+        (removal.instance in snapshot.outdated, Reason.OUTDATED),
+        (removal.instance in snapshot.maintained, Reason.MAINTENANCE),
+    )
+    return next((why for holds, why in whys if holds), None)
 
 
 def _early(snapshot: Snapshot) -> dict[str, Reason]:
@@ -183,8 +194,9 @@ def _within(
 ) -> tuple[Disruption, ...]:
     """Keep what no group's minimum forbids, and not more than may go at once; of a surplus, no more than it is.
 
-    Outdated instances of groups at their minimum are replaced, one in a pool at a time: the next one only once its
-    successor is ready, so that a template whose instances never join costs one instance. Spent ones go all at once.
+    Instances that are outdated or due for maintenance, of groups at their minimum, are replaced, one in a pool at a
+    time: the next one only once its successor is ready, so that a template whose instances never join costs one
+    instance. Spent ones go all at once.
     """
     taken: Counter[cloud.GroupName] = Counter()
     over: Counter[str] = Counter()
@@ -200,8 +212,8 @@ def _within(
             over[removal.pool] += 1
             chosen.append(dataclasses.replace(removal, decrement=taken[removal.group] > beyond))
         elif removal.reason in _REPLACED and len(chosen) < AT_ONCE:
-            if removal.reason is Reason.OUTDATED and replaced[removal.pool]:
+            if removal.reason in _ONE_BY_ONE and replaced[removal.pool]:
                 continue
-            replaced[removal.pool] += removal.reason is Reason.OUTDATED
+            replaced[removal.pool] += removal.reason in _ONE_BY_ONE
             chosen.append(dataclasses.replace(removal, decrement=False))
     return tuple(chosen)

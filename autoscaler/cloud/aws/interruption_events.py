@@ -4,6 +4,7 @@ What is about something else is None; what cannot be read is a ValueError. Neith
 """
 
 from collections.abc import Callable, Mapping
+from email import utils
 from typing import Final
 
 import msgspec
@@ -28,8 +29,15 @@ class _Entity(msgspec.Struct, frozen=True, rename={"value": "entityValue"}):
     value: str
 
 
-class _Health(msgspec.Struct, frozen=True, rename={"entities": "affectedEntities"}):
+class _Health(
+    msgspec.Struct,
+    frozen=True,
+    rename={"entities": "affectedEntities", "starts": "startTime", "status": "statusCode"},
+):
     entities: tuple[_Entity, ...] = ()
+    starts: str = ""
+    """As `Thu, 01 Jan 2026 05:00:00 GMT`."""
+    status: str = ""
 
 
 _DOCUMENT: Final = msgspec.json.Decoder(_Document)
@@ -52,6 +60,10 @@ def _interruption(detail: msgspec.Raw) -> port.Event:
     return port.SpotInterruption(instance=port.InstanceId(_INSTANCE.decode(detail).instance))
 
 
+def _rebalance(detail: msgspec.Raw) -> port.Event:
+    return port.RebalanceRecommended(instance=port.InstanceId(_INSTANCE.decode(detail).instance))
+
+
 def _instance(detail: msgspec.Raw) -> port.Event:
     return port.InstancesChanged(instances=(port.InstanceId(_INSTANCE.decode(detail).instance),))
 
@@ -60,13 +72,18 @@ def _group(detail: msgspec.Raw) -> port.Event:
     return port.GroupChanged(group=port.GroupName(_GROUP.decode(detail).group))
 
 
-def _maintenance(detail: msgspec.Raw) -> port.Event:
-    return port.InstancesChanged(instances=tuple(port.InstanceId(one.value) for one in _HEALTH.decode(detail).entities))
+def _maintenance(detail: msgspec.Raw) -> port.Event | None:
+    """Read a scheduled change; one that is over, or is about something else than instances, says nothing."""
+    health = _HEALTH.decode(detail)
+    instances = tuple(port.InstanceId(one.value) for one in health.entities if one.value.startswith("i-"))
+    if not instances or health.status == "closed":
+        return None
+    return port.MaintenanceScheduled(instances=instances, at=utils.parsedate_to_datetime(health.starts).timestamp())
 
 
-_READERS: Final[Mapping[str, Callable[[msgspec.Raw], port.Event]]] = {
+_READERS: Final[Mapping[str, Callable[[msgspec.Raw], port.Event | None]]] = {
     "EC2 Spot Instance Interruption Warning": _interruption,
-    "EC2 Instance Rebalance Recommendation": _instance,
+    "EC2 Instance Rebalance Recommendation": _rebalance,
     "EC2 Instance State-change Notification": _instance,
     "EC2 Instance Launch Unsuccessful": _group,
     "EC2 Instance Launch Successful": _group,

@@ -125,7 +125,12 @@ class SimulatedCloud:
         self._later(self.pace.spot_notice_seconds, lambda: self._take(self.instances[instance]))
 
     def recommend_rebalance(self, instance: port.InstanceId) -> None:
-        self.news.tell(port.InstancesChanged(instances=(instance,)))
+        self.news.tell(port.RebalanceRecommended(instance=instance))
+
+    def announce_maintenance(self, instance: port.InstanceId, seconds: float) -> None:
+        """Announce that an instance is retired so much later, and do it."""
+        self.news.tell(port.MaintenanceScheduled(instances=(instance,), at=self.clock.now() + seconds))
+        self._later(seconds, lambda: self._take(self.instances[instance]))
 
     def break_down(self, instance: port.InstanceId) -> None:
         """Take an instance away without a word before."""

@@ -25,7 +25,9 @@ def some(*names: str) -> Any:
     gates=some(*GATES, "example.com/theirs"),
     taints=some(*TAINTS, *THEIRS),
     labels=some(keys.NODE_POOL, keys.machine_label("gpu"), *THEIRS),
-    annotations=some(keys.MACHINE_GROUP, keys.INTERRUPTED_AT, "example.com/theirs"),
+    annotations=some(
+        keys.MACHINE_GROUP, keys.INTERRUPTED_AT, keys.MAINTENANCE_AT, keys.REBALANCE_AT, "example.com/theirs"
+    ),
 )
 def test_all_of_ours_is_taken_off_and_nothing_else(
     finalizers: list[str], gates: list[str], taints: list[str], labels: list[str], annotations: list[str]
@@ -45,7 +47,7 @@ def test_all_of_ours_is_taken_off_and_nothing_else(
     assert {gate["name"] for gate in spec.get("schedulingGates") or ()} == set(gates) - set(GATES)
     assert {taint["key"] for taint in spec.get("taints") or ()} == set(taints) - set(TAINTS)
     assert set(metadata.get("labels", ())) == set(labels) & set(THEIRS)
-    assert set(metadata.get("annotations", ())) == set(annotations) - {keys.MACHINE_GROUP, keys.INTERRUPTED_AT}
+    assert set(metadata.get("annotations", ())) == set(annotations) & {"example.com/theirs"}
     assert owned_marks.without(after) == {}  # the second time there is nothing left to do
 
 

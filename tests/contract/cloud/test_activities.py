@@ -111,4 +111,4 @@ async def test_news_of_spot_instances_arrives_and_is_forgotten_once_the_next_is_
             seen += [one for one in batch if not isinstance(one, port.GroupChanged)]
             if any(isinstance(one, port.SpotInterruption) for one in seen):
                 break
-    assert set(seen) == {port.InstancesChanged(instances=(instance,)), port.SpotInterruption(instance=instance)}
+    assert set(seen) == {port.RebalanceRecommended(instance=instance), port.SpotInterruption(instance=instance)}

@@ -52,7 +52,7 @@ def of_group() -> dict[str, Any]:
         ),
         (
             document("EC2 Instance Rebalance Recommendation", {"instance-id": WHO}),
-            port.InstancesChanged(instances=(WHO,)),
+            port.RebalanceRecommended(instance=WHO),
         ),
         (
             document("EC2 Instance State-change Notification", {"instance-id": WHO, "state": "shutting-down"}),
@@ -68,11 +68,24 @@ def of_group() -> dict[str, Any]:
                     "service": "EC2",
                     "eventTypeCategory": "scheduledChange",
                     "startTime": "Thu, 01 Jan 2026 05:00:00 GMT",
-                    "affectedEntities": [{"entityValue": WHO, "status": "IMPAIRED"}],
+                    "statusCode": "upcoming",
+                    "affectedEntities": [{"entityValue": WHO, "status": "IMPAIRED"}, {"entityValue": "vol-1"}],
                 },
             ),
-            port.InstancesChanged(instances=(WHO,)),
+            port.MaintenanceScheduled(instances=(WHO,), at=1767243600.0),
         ),
+        (
+            document(
+                "AWS Health Event",
+                {
+                    "startTime": "Thu, 01 Jan 2026 05:00:00 GMT",
+                    "statusCode": "closed",
+                    "affectedEntities": [{"entityValue": WHO}],
+                },
+            ),
+            None,
+        ),
+        (document("AWS Health Event", {"affectedEntities": [{"entityValue": "vol-1"}]}), None),
         (document("EC2 Instance Terminate Unsuccessful", of_group()), None),
         (document("Something New", {"anything": 1}), None),
     ],
