@@ -135,6 +135,8 @@ _CAPACITY_AWS: Final = (
         actions=("autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"),
         resource=AwsResource.CLUSTER_TAGGED,
     ),
+    # Asked for by DescribeLaunchTemplateVersions, which says which image a parameter means.
+    AwsRule(actions=("ssm:GetParameters",), resource=AwsResource.IMAGE_PARAMETERS),
     AwsRule(actions=("sqs:DeleteMessage", "sqs:ReceiveMessage"), resource=AwsResource.INTERRUPTION_QUEUE),
     # Pod Identity's session tags go along into the next role, which takes a right of its own.
     AwsRule(actions=("sts:AssumeRole", "sts:TagSession"), resource=AwsResource.PROVIDER_ROLES),

@@ -46,6 +46,8 @@ class AwsResource(StrEnum):
     """Everything: for reading only, where AWS knows no narrower bound."""
     CLUSTER_TAGGED = "cluster-tagged"
     """Auto Scaling groups with the cluster's own tag."""
+    IMAGE_PARAMETERS = "image-parameters"
+    """The parameters that hold images of nodes: AWS' own, and those of the stack's pipelines."""
     INTERRUPTION_QUEUE = "interruption-queue"
     """The stack's queue of interruptions and failed launches."""
     WORKER_QUEUES = "worker-queues"

@@ -47,6 +47,10 @@ class Cloud(Protocol):
         """Return what launch templates say; those that are gone are left out; raise CloudError."""
         ...
 
+    async def images(self, templates: Collection["TemplateRef"]) -> Mapping["TemplateRef", str]:
+        """Return which image launch templates mean now that name a parameter instead; raise CloudError."""
+        ...
+
     async def aclose(self) -> None:
         """Close all connections."""
         ...
@@ -68,6 +72,9 @@ class Interruptions(Protocol):
 
 
 # Node groups
+
+BY_PARAMETER: Final = "resolve:ssm:"
+"""How the image of a launch template begins that names a parameter."""
 
 
 class Lifecycle(StrEnum):
@@ -99,6 +106,7 @@ class Template:
     """What a version of a launch template says, as far as it makes a node another one."""
 
     image_id: str
+    """An image, or `resolve:ssm:` and the name of a parameter that holds one."""
     user_data_sha256: str
     """Of the user data as it is kept; it is not told itself."""
 
@@ -235,6 +243,8 @@ class InstanceTimes:
     """It is being ended, or has ended."""
     ended_at: float | None = None
     """None while it lives, and where the cloud does not tell."""
+    image_id: str = ""
+    """What it was made from; empty where the cloud does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

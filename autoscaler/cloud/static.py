@@ -26,6 +26,9 @@ class Static:
     async def templates(self, templates: Collection[port.TemplateRef]) -> Mapping[port.TemplateRef, port.Template]:  # noqa: ARG002
         return {}
 
+    async def images(self, templates: Collection[port.TemplateRef]) -> Mapping[port.TemplateRef, str]:  # noqa: ARG002
+        return {}
+
     async def aclose(self) -> None:
         """Nothing is open."""
 

@@ -254,6 +254,7 @@ def _tagged(place: Place) -> Statement:
 _SIDS: Final = {
     AwsResource.ANY: "Describe",
     AwsResource.CLUSTER_TAGGED: "Scale",
+    AwsResource.IMAGE_PARAMETERS: "Images",
     AwsResource.INTERRUPTION_QUEUE: "Interruptions",
     AwsResource.WORKER_QUEUES: "WorkerQueues",
     AwsResource.PROVIDER_ROLES: "ProviderAccounts",
@@ -267,6 +268,9 @@ def _bound(kind: AwsResource, place: Place, bounds: RuntimeBounds) -> str | Sequ
             return "*"
         case AwsResource.CLUSTER_TAGGED:
             return _groups(place)
+        case AwsResource.IMAGE_PARAMETERS:
+            public = f"arn:{place.partition}:ssm:{place.region}::parameter/aws/service/*"
+            return [public, place.arn("ssm", "parameter/imagebuilder/sluice/*")]
         case AwsResource.INTERRUPTION_QUEUE:
             return bounds.interruption_queue_arn
         case AwsResource.WORKER_QUEUES:

@@ -101,5 +101,9 @@ class LargeCloud:
         del templates
         return {}
 
+    async def images(self, templates: Collection[cloud.TemplateRef]) -> Mapping[cloud.TemplateRef, str]:
+        del templates
+        return {}
+
     async def aclose(self) -> None:
         pass

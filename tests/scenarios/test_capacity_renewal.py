@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import structlog
@@ -363,3 +364,35 @@ async def test_a_group_that_always_takes_the_latest_version_of_its_template_is_l
         await asyncio.sleep(180)
         (second,) = world.nodes()
         assert second["metadata"]["name"] != first["metadata"]["name"]
+
+
+@pytest.mark.accept("G22")
+@simulated
+async def test_a_new_image_behind_the_parameter_of_a_launch_template_makes_instances_outdated() -> None:
+    world = World()
+    world.add_pool(zones=("a", "b"), limits__maxIdleSeconds=36_000)
+    by_parameter = cloud.Template(image_id="resolve:ssm:/images/builder", user_data_sha256="0" * 64)
+    world.cloud.parameters[by_parameter.image_id] = "ami-1"
+    for name in world.cloud.groups:
+        world.cloud.retemplate(name, by_parameter)
+    service = Service(world, "web")
+    async with runtime(world):
+        await asyncio.sleep(5)
+        service.start(2)
+        await asyncio.sleep(660)
+        first = set(world.cloud.instances)
+        assert len(first) == 2, "nothing has changed yet"
+        calls = world.clients["aws"].calls
+        before = calls[faults.Call.TEMPLATES]
+        await asyncio.sleep(3600)
+        assert calls[faults.Call.TEMPLATES] - before <= 6  # one for both groups, every ten minutes
+        for name in world.cloud.groups:  # another name for the same image
+            world.cloud.parameters["resolve:ssm:/images/new"] = "ami-1"
+            world.cloud.retemplate(name, replace(by_parameter, image_id="resolve:ssm:/images/new"))
+        await asyncio.sleep(1200)
+        assert set(world.cloud.instances) == first
+        world.cloud.parameters["resolve:ssm:/images/new"] = "ami-2"
+        await asyncio.sleep(1800)
+        assert all(not world.cloud.instances[one].counts for one in first)
+        assert len(service.running()) == 2
+        assert len(world.cloud.instances) == 4

@@ -63,6 +63,10 @@ class Shelf:
         assert not templates
         return {}
 
+    async def images(self, templates: Collection[cloud.TemplateRef]) -> Mapping[cloud.TemplateRef, str]:
+        assert not templates
+        return {}
+
     async def aclose(self) -> None:
         """Nothing is open."""
 

@@ -352,7 +352,7 @@ class AccountReader:
         now, answers, errors = self._context.clock.now(), [], []
         for asked in (
             account_state.ask_lives(seen, reading, self._questions, now),
-            account_state.ask_templates(seen, reading),
+            account_state.ask_templates(seen, reading, now),
         ):
             try:
                 answers.append(bool(await asked))

@@ -15,6 +15,10 @@ from autoscaler.cloud import port as cloud
 log = structlog.get_logger()
 REMEMBERED_SECONDS: Final = 3600.0
 """For how long instances that are gone are remembered."""
+TEMPLATES_AT_ONCE: Final = 20
+"""So many launch templates are read at once that nothing waits for."""
+IMAGES_SECONDS: Final = 600.0
+"""How often to look which image a parameter means."""
 Questions = Mapping[cloud.InstanceId, NodeGroupKey | None]
 """Instances that somebody asks about, and which group each was of, as far as that is known."""
 
@@ -44,6 +48,10 @@ class AccountState:
     """Since when it is being read, on the clock that never goes back; None: it is not."""
     templates: dict[cloud.TemplateRef, cloud.Template] = field(default_factory=dict)
     """What versions of launch templates say, of those in use."""
+    images: dict[str, str] = field(default_factory=dict)
+    """What parameters mean from which groups start their images, by how launch templates name them."""
+    images_at: float = 0.0
+    """When to look again what they mean."""
     outdated: frozenset[cloud.InstanceId] | None = None
     """Instances of another launch template than their group has now, when that was last known; None: it never was."""
     listed_before: float | None = None
@@ -62,16 +70,34 @@ class AccountState:
     """When groups say that they ended instances, where the provider itself does not tell."""
 
 
-async def ask_templates(seen: AccountState, reading: view.Reading) -> None:
-    """Ask what launch templates say that are in use; only where a group has instances of several versions."""
-    mixed = [group for group in reading.groups.values() if any(one.template != group.template for one in group.members)]
-    used = {one.template for group in mixed for one in group.members} | {group.template for group in mixed}
-    wanted = {ref for ref in used if ref is not None}
-    known = {ref: told for ref, told in seen.templates.items() if ref in wanted and ref.version.isdecimal()}
-    unknown = wanted - known.keys()  # what has no number, such as $Latest, may say something else each time
-    told = await seen.view.cloud.templates(sorted(unknown)) if unknown else {}
-    seen.templates = {**known, **told}
-    seen.outdated = frozenset(one for group in mixed for one in _outdated(group, seen.templates))
+async def ask_templates(seen: AccountState, reading: view.Reading, now: float) -> None:
+    """Ask what launch templates say that are in use, where a group has instances of several; then about images."""
+    groups = [group for group in reading.groups.values() if group.members]
+    mixed = [group for group in groups if any(one.template != group.template for one in group.members)]
+    wanted = {one.template for group in mixed for one in group.members} | {group.template for group in mixed}
+    current = {group.template for group in groups if group.template is not None}
+    used = current | {ref for ref in wanted if ref is not None}
+    known = {ref: told for ref, told in seen.templates.items() if ref in used and ref.version.isdecimal()}
+    unknown = {ref for ref in wanted if ref is not None} - known.keys()  # $Latest may say something else each time
+    seen.templates = {**known, **(await seen.view.cloud.templates(sorted(unknown)) if unknown else {})}
+    seen.outdated = frozenset(one for group in groups for one in _outdated(seen, group))
+    await _ask_images(seen, current, now)
+    seen.outdated = frozenset(one for group in groups for one in _outdated(seen, group))
+
+
+async def _ask_images(seen: AccountState, current: Iterable[cloud.TemplateRef], now: float) -> None:
+    """Ask which images parameters mean that groups start from: each once in a while, through one launch template.
+
+    What the launch templates say is asked once for each, a few at a time.
+    """
+    unknown = sorted(ref for ref in current if ref not in seen.templates)[:TEMPLATES_AT_ONCE]
+    seen.templates = {**seen.templates, **(await seen.view.cloud.templates(unknown) if unknown else {})}
+    said = {ref: seen.templates[ref].image_id for ref in sorted(current) if ref in seen.templates}
+    by_parameter = {image: ref for ref, image in said.items() if image.startswith(cloud.BY_PARAMETER)}
+    if now >= seen.images_at or by_parameter.keys() - seen.images.keys():
+        found = await seen.view.cloud.images(sorted(by_parameter.values())) if by_parameter else {}
+        seen.images = {image: found[ref] for image, ref in by_parameter.items() if ref in found}
+        seen.images_at = now + IMAGES_SECONDS
 
 
 async def ask_lives(seen: AccountState, reading: view.Reading, questions: Questions, now: float) -> bool:
@@ -131,12 +157,20 @@ def _forget(seen: AccountState, there: Collection[cloud.InstanceId], questions: 
     seen.ends = {one: at for one, at in seen.ends.items() if one in known}
 
 
-def _outdated(group: cloud.NodeGroup, told: Mapping[cloud.TemplateRef, cloud.Template]) -> Iterable[cloud.InstanceId]:
-    now = told.get(group.template) if group.template is not None else None
+def _outdated(seen: AccountState, group: cloud.NodeGroup) -> Iterable[cloud.InstanceId]:
+    """Yield instances that differ from what their group starts now; of an image by parameter, by what that means."""
+    now = seen.templates.get(group.template) if group.template is not None else None
+    meant = seen.images.get(now.image_id) if now is not None else None
     for one in group.members if now is not None else ():
-        was = told.get(one.template) if one.template is not None else None
-        if was is not None and was != now:
+        was = seen.templates.get(one.template) if one.template is not None else None
+        image = seen.lives[one.id].image_id if one.id in seen.lives else ""
+        is_same = was == now if not (meant and image) else image == meant and _user_data(was) == _user_data(now)
+        if was is not None and not is_same:
             yield one.id
+
+
+def _user_data(template: cloud.Template | None) -> str | None:
+    return template.user_data_sha256 if template is not None else None
 
 
 def _is_silent(life: cloud.InstanceTimes | None, *, is_listed: bool) -> bool:

@@ -108,6 +108,11 @@ class Ec2AutoScaling:
         self._templates |= {ref: one for ref, one in found.items() if ref.version.isdecimal()}
         return {ref: one for ref in wanted if (one := found.get(ref) or self._templates.get(ref)) is not None}
 
+    async def images(self, templates: Collection[port.TemplateRef]) -> Mapping[port.TemplateRef, str]:
+        wanted = sorted(set(templates))
+        read = zip(wanted, await asyncio.gather(*[self._template(ref, resolved=True) for ref in wanted]), strict=True)
+        return {ref: one.image_id for ref, one in read if one is not None and one.image_id.startswith("ami-")}
+
     async def instance_types(self, names: Collection[str]) -> Mapping[str, catalogue.InstanceType]:
         """Return those of these types that EC2 has and nodes of ours can be; raise CloudError."""
         found: dict[str, catalogue.InstanceType] = {}
@@ -200,9 +205,11 @@ class Ec2AutoScaling:
                 return pages
         raise port.CloudError(port.Reason.UNREACHABLE, f"{what} has more than {PAGES_MAX} pages: it never ends")
 
-    async def _template(self, ref: port.TemplateRef) -> port.Template | None:
+    async def _template(self, ref: port.TemplateRef, *, resolved: bool = False) -> port.Template | None:
         def call() -> "ec2.DescribeLaunchTemplateVersionsResultTypeDef":
-            return self._clients.ec2.describe_launch_template_versions(LaunchTemplateId=ref.id, Versions=[ref.version])
+            return self._clients.ec2.describe_launch_template_versions(
+                LaunchTemplateId=ref.id, Versions=[ref.version], ResolveAlias=resolved
+            )
 
         try:
             answer = await self._calls.read(f"DescribeLaunchTemplateVersions of {ref.id} {ref.version}", call)

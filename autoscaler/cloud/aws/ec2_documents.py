@@ -166,7 +166,12 @@ def life(found: "ec2.InstanceTypeDef") -> port.InstanceTimes:
     """Read when an instance began and ended; EC2 tells the moment of an end that somebody asked for."""
     is_over = found["State"]["Name"] in {"shutting-down", "terminated"}
     ended_at = _moment(found.get("StateTransitionReason", "")) if is_over else None
-    return port.InstanceTimes(launched_at=found["LaunchTime"].timestamp(), is_over=is_over, ended_at=ended_at)
+    return port.InstanceTimes(
+        launched_at=found["LaunchTime"].timestamp(),
+        is_over=is_over,
+        ended_at=ended_at,
+        image_id=found.get("ImageId", ""),
+    )
 
 
 def _moment(reason: str) -> float | None:

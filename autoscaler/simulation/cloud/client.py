@@ -60,6 +60,9 @@ class SimulatedClient:
         known = self._cloud.templates
         return await self._ask(Call.TEMPLATES, lambda: {ref: known[ref] for ref in templates if ref in known})
 
+    async def images(self, templates: Collection[port.TemplateRef]) -> Mapping[port.TemplateRef, str]:
+        return await self._ask(Call.TEMPLATES, lambda: {ref: self._cloud.image(ref) for ref in templates})
+
     async def aclose(self) -> None:
         """Nothing is open."""
 

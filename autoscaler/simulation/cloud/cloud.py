@@ -40,6 +40,8 @@ class SimulatedCloud:
         self.instances: dict[port.InstanceId, SimulatedInstance] = {}
         """All that ever lived, in the order of their launch: the record to compare accounts with."""
         self.templates: dict[port.TemplateRef, port.Template] = {}
+        self.parameters: dict[str, str] = {}
+        """Images, by how launch templates name them."""
         self.obstacles: list[Obstacle] = []
         self.on_in_service: list[Listener] = []
         """Told of each instance that is in service: now its kubelet may register a node."""
@@ -167,6 +169,11 @@ class SimulatedCloud:
         self._end(member)
         self._settle(group)
 
+    def image(self, ref: port.TemplateRef) -> str:
+        """Return which image a launch template means now."""
+        named = self.templates[ref].image_id
+        return self.parameters.get(named, named)
+
     def describe(self, instances: Iterable[port.InstanceId]) -> dict[port.InstanceId, port.InstanceTimes]:
         """Return lives, but of those that ended long ago."""
         horizon = self.clock.now() - FORGOTTEN_SECONDS
@@ -237,6 +244,7 @@ class SimulatedCloud:
             capacity_type=group.spec.capacity_type,
             launched_at=self.clock.now(),
             template=group.template,
+            image_id=self.image(group.template),
             is_protected=group.is_protecting,
             is_listed=group.late_seconds is None,
         )

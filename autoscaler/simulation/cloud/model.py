@@ -79,6 +79,7 @@ class SimulatedInstance:
     capacity_type: CapacityType
     launched_at: float
     template: port.TemplateRef
+    image_id: str = ""
     lifecycle: port.Lifecycle = port.Lifecycle.PENDING
     is_protected: bool = False
     is_listed: bool = True
@@ -111,7 +112,12 @@ class SimulatedInstance:
 
     def as_life(self) -> port.InstanceTimes:
         ended_at = self.ended_at if self.is_end_told else None
-        return port.InstanceTimes(launched_at=self.launched_at, is_over=self.ended_at is not None, ended_at=ended_at)
+        return port.InstanceTimes(
+            launched_at=self.launched_at,
+            is_over=self.ended_at is not None,
+            ended_at=ended_at,
+            image_id=self.image_id,
+        )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

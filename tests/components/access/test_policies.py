@@ -142,7 +142,7 @@ def test_a_runtime_without_need_of_aws_gets_no_statement() -> None:
 
 def test_what_the_stack_does_not_have_is_not_granted() -> None:
     sids = [each["Sid"] for each in statements(runtime(bounds=policies.RuntimeBounds()))]
-    assert sids == ["Describe", "Scale"]
+    assert sids == ["Describe", "Scale", "Images"]
     bound = {each["Sid"]: resources(each) for each in statements(runtime())}
     assert (bound["Interruptions"], bound["WorkerQueues"], bound["ProviderAccounts"]) == ([QUEUE], [WORK], [ROLE])
 

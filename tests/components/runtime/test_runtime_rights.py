@@ -34,7 +34,7 @@ def config(*sources: dict[str, str], **fields: Any) -> Cluster:
 @pytest.mark.accept("S6")
 def test_scaling_is_bound_to_the_clusters_tag_and_reading_its_queue_to_that_queue() -> None:
     made = statements(accesses.config())
-    assert set(made) == {"Describe", "Scale", "Interruptions"}
+    assert set(made) == {"Describe", "Scale", "Images", "Interruptions"}
     assert made["Interruptions"]["Resource"] == QUEUE
     assert made["Scale"]["Condition"] == {
         "StringEquals": {f"aws:ResourceTag/kubernetes.io/cluster/{places.CLUSTER}": "owned"}

@@ -52,8 +52,9 @@ UNSEEN = {
     # tests/autoscaler/kube/writing/test_writer.py::test_a_create_whose_answer_was_lost_is_not_done_twice
 }
 """Rights that are used when two things happen at once that no test can bring about."""
-UNSEEN_IN_AWS = {"sts:TagSession"}
-"""No call: AWS asks for it when a session of Pod Identity, which has tags, assumes the next role."""
+UNSEEN_IN_AWS = {"ssm:GetParameters", "sts:TagSession"}
+"""No calls: AWS asks for the first when a launch template is read with the image that its parameter means, and for the
+second when a session of Pod Identity, which has tags, assumes the next role."""
 
 
 def cluster() -> Object:

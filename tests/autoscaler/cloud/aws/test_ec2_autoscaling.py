@@ -264,6 +264,21 @@ def test_a_numbered_version_of_a_template_is_read_once() -> None:
     assert sorted(asked) == [["$Latest"], ["$Latest"], ["1"], ["7"], ["7"]]
 
 
+def test_the_image_behind_a_parameter_is_asked_for_each_time() -> None:
+    resolved = {"LaunchTemplateVersions": [{"LaunchTemplateData": {"ImageId": "ami-1"}}]}
+    unresolved = {"LaunchTemplateVersions": [{"LaunchTemplateData": {"ImageId": "resolve:ssm:/images/builder"}}]}
+    aws = FakeAws(answers={"describe_launch_template_versions": [unresolved, resolved, unresolved]})
+    ref = port.TemplateRef(id="lt-1", version="1")
+
+    async def test(cloud: ec2_autoscaling.Ec2AutoScaling) -> None:
+        assert (await cloud.templates([ref]))[ref].image_id == "resolve:ssm:/images/builder"
+        assert await cloud.images([ref]) == {ref: "ami-1"}
+        assert await cloud.images([ref]) == {}  # nobody says
+
+    run(aws, test)
+    assert [arguments["ResolveAlias"] for _, arguments in aws.asked] == [False, True, True]
+
+
 def test_lives_are_asked_for_by_filter_so_that_an_unknown_one_spoils_nothing() -> None:
     life = {"InstanceId": "i-1", "LaunchTime": documents.NOON, "State": {"Name": "running"}}
     aws = FakeAws(answers={"describe_instances": [{"Reservations": [{"Instances": [life]}]}]})
