@@ -154,6 +154,10 @@ GPU_FAMILY: Final = "nvidia.com/gpu.family"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_MACHINE: Final = "nvidia.com/gpu.machine"
 
+EXCLUDED_FROM_LOAD_BALANCERS: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
+"""Label on nodes: load balancers send nothing to it, whatever the value; ours is `sluice`."""
+EXCLUDED_BY_US: Final = "sluice"
+
 # In a new cluster
 DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 """Annotation on a StorageClass: `true` gives it to claims that name none."""

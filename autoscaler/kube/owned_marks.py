@@ -58,6 +58,8 @@ def _taints(spec: Mapping[str, Any]) -> Manifest:
 def _marks(metadata: Mapping[str, Any]) -> Manifest:
     found = {"labels": _LABELS, "annotations": _ANNOTATIONS}
     gone = {part: _gone(metadata.get(part) or {}, marks) for part, marks in found.items()}
+    if (metadata.get("labels") or {}).get(keys.EXCLUDED_FROM_LOAD_BALANCERS) == keys.EXCLUDED_BY_US:
+        gone["labels"][keys.EXCLUDED_FROM_LOAD_BALANCERS] = None
     return {part: marks for part, marks in gone.items() if marks}
 
 

@@ -12,6 +12,7 @@ import structlog
 
 from autoscaler import backoff, control
 from autoscaler.api import keys
+from autoscaler.api.manifests import Manifest
 from autoscaler.capacity import disruption_taint
 from autoscaler.capacity.plan import Disruption
 from autoscaler.kube import kinds, objects, port, store, taints
@@ -47,7 +48,7 @@ class Drainer:
         node = self._nodes.get(drain.node) if drain.node is not None else None
         if node is None:
             return True
-        await self.mark(node, drain.reason)
+        await self.mark(node, drain.reason, is_ending=drain.reason is disruption_taint.Reason.INTERRUPTED)
         return all(await asyncio.gather(*(self._ask(pod, drain) for pod in drain.evict)))
 
     async def _ask(self, pod: objects.Pod, drain: Disruption) -> bool:
@@ -59,18 +60,29 @@ class Drainer:
         self._retries.note(pod.meta.uid, is_done=is_done)
         return is_done
 
-    async def mark(self, node: objects.Node, reason: str) -> None:
-        """Keep new pods off a node. One that was only idle may be drained now; never the other way round."""
+    async def mark(self, node: objects.Node, reason: str, *, is_ending: bool) -> None:
+        """Keep new pods off a node, and load balancers off one whose instance ends soon.
+
+        One that was only idle may be drained now; never the other way round.
+        """
+        must_exclude = is_ending and keys.EXCLUDED_FROM_LOAD_BALANCERS not in node.meta.labels
+        label = keys.EXCLUDED_BY_US if must_exclude else None
         if disruption_taint.must_mark(node, reason):
             others = [taint for taint in node.taints if taint.key != keys.REMOVING]
-            await self._set_taints(node, [*others, objects.NodeTaint(keys.REMOVING, reason, "NoSchedule")])
+            await self._set(node, [*others, objects.NodeTaint(keys.REMOVING, reason, "NoSchedule")], label)
+        elif label is not None:
+            await self._set(node, node.taints, label)
 
     async def unmark(self, node: objects.Node) -> None:
-        """Let pods onto a node again."""
-        await self._set_taints(node, [taint for taint in node.taints if taint.key != keys.REMOVING])
+        """Let pods and load balancers onto a node again."""
+        is_ours = node.meta.labels.get(keys.EXCLUDED_FROM_LOAD_BALANCERS) == keys.EXCLUDED_BY_US
+        await self._set(node, [taint for taint in node.taints if taint.key != keys.REMOVING], "" if is_ours else None)
 
-    async def _set_taints(self, node: objects.Node, wanted: Iterable[objects.NodeTaint]) -> None:
-        changes = {"spec": {"taints": taints.written(wanted, node.tainted_at)}}
+    async def _set(self, node: objects.Node, wanted: Iterable[objects.NodeTaint], label: str | None) -> None:
+        """Set taints, and the label for load balancers: empty takes it off, None leaves it as it is."""
+        changes: Manifest = {"spec": {"taints": taints.written(wanted, node.tainted_at)}}
+        if label is not None:
+            changes["metadata"] = {"labels": {keys.EXCLUDED_FROM_LOAD_BALANCERS: label or None}}
         only_if = writer.Precondition.of(node)
         try:
             async with self._slots:

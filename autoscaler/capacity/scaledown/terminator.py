@@ -16,12 +16,15 @@ from autoscaler.capacity.accounts import cloud_calls
 from autoscaler.capacity.custom import POOLS
 from autoscaler.capacity.plan import Disruption, Plan
 from autoscaler.capacity.records import instance_records
-from autoscaler.capacity.scaledown import drainer, emptiness
+from autoscaler.capacity.scaledown import attached_volumes, drainer, emptiness
 from autoscaler.kube import objects, port, store
 from autoscaler.kube.reading import listing
 
 log = structlog.get_logger()
 TICK_SECONDS: Final = 0.001
+VOLUMES_ATTACHED: Final = "VolumesAttached"
+NAMED_MAX: Final = 3
+"""So many volumes are told by name."""
 AGAIN_SECONDS: Final = emptiness.SETTLE_SECONDS
 """When to look again after what was marked, and at what should have ended by then."""
 
@@ -42,6 +45,7 @@ class Terminator:
         self._nodes = nodes
         self._pools = pools
         self._drainer = drainer.Drainer(context, nodes)
+        self._volumes = attached_volumes.AttachedVolumes(context)
         self._marked: dict[str, float] = {}
         """Idle nodes that were marked, and when by the clock that never goes back."""
         self._sparing: set[str] = set()
@@ -87,7 +91,7 @@ class Terminator:
         node = self._nodes.get(objects.Key("", each.node_name))
         if node is None or node.meta.uid != each.node_uid:
             return
-        await self._drainer.mark(node, each.reason)
+        await self._drainer.mark(node, each.reason, is_ending=True)
         self._marked[each.node_name] = self._context.clock.monotonic()
         log.info("node_marked", node=each.node_name, reason=each.reason, idle_since=each.since)
 
@@ -99,6 +103,8 @@ class Terminator:
         if each.is_useless:
             return node is None or not node.ready
         try:
+            if node is None or await self._volumes.hold(node, each, self._marked.get(each.node_name)):
+                return False
             is_empty = self._is_going(node) and not await self._has_work(node)
         except port.KubeError as unread:
             log.warning("node_not_looked_at", node=each.node_name, error=str(unread))
@@ -116,11 +122,18 @@ class Terminator:
         return any(work.is_work(pod) for pods in found for pod in pods)
 
     def tell(self, outcome: cloud_calls.Outcome) -> None:
-        """Tell a pool of an instance that was of no use."""
+        """Tell a pool of an instance that was of no use, or that was ended with volumes attached."""
         each = outcome.command
-        if not isinstance(each, Disruption) or not each.is_useless:
+        if not isinstance(each, Disruption):
             return
+        volumes = self._volumes.left_on(each.node_name) if outcome.is_done else ()
+        if each.is_useless:
+            self._tell_pool(each, each.reason, f"an instance of {each.group} was ended: {each.reason}")
+        elif volumes:
+            text = f"{each.node_name} was ended with volumes attached: {', '.join(volumes[:NAMED_MAX])}"
+            self._tell_pool(each, VOLUMES_ATTACHED, f"{text}; pods that need them may wait for minutes")
+
+    def _tell_pool(self, each: Disruption, reason: str, message: str) -> None:
         pool = self._pools.get(objects.Key("", each.pool))
         if pool is not None:
-            message = f"an instance of {each.group} was ended: {each.reason}"
-            self._context.tell(POOLS, pool, each.reason, message, is_warning=True)
+            self._context.tell(POOLS, pool, reason, message, is_warning=True)

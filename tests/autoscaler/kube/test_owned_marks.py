@@ -56,6 +56,14 @@ def test_labels_of_other_kinds_say_what_they_are_and_stay() -> None:
     assert owned_marks.without(pod) == {}
 
 
+def test_the_label_that_keeps_load_balancers_off_is_taken_off_where_it_is_ours() -> None:
+    def taken_off(value: str) -> bool:
+        node = {"kind": "Node", "metadata": {"labels": {keys.EXCLUDED_FROM_LOAD_BALANCERS: value}}}
+        return bool(owned_marks.without(node))
+
+    assert (taken_off("sluice"), taken_off("theirs")) == (True, False)
+
+
 def test_what_was_taken_off_is_said() -> None:
     patch = owned_marks.without({"kind": "Node", "metadata": {"finalizers": [keys.FINALIZER]}})
     assert owned_marks.told(patch) == "finalizer"
