@@ -11,7 +11,7 @@ from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import disruption_taint
 from autoscaler.capacity.disruption_taint import Reason
 from autoscaler.capacity.model import Rejection
-from autoscaler.capacity.records import instance_records
+from autoscaler.capacity.records import accounting, instance_records
 from autoscaler.capacity.scaleup.colocation import colocation
 from autoscaler.capacity.scaleup.missed_placements import Landed
 from autoscaler.capacity.snapshot import Snapshot
@@ -162,6 +162,9 @@ def _recorded(records: instance_records.Plan) -> Iterator[plans.Command]:
         before, after = change.before.phase, change.after.phase
         why = f"{before} becomes {after}" if before != after else "what it used or ran has changed"
         yield plans.Command(verb="patch status of", what=f"instance {change.name}", why=why)
+    for each in records.deletes:
+        why = f"it ended more than {accounting.MONTHS_KEPT} months ago"
+        yield plans.Command(verb="delete", what=f"instance {each.name}", why=why)
 
 
 def _resized(each: Launch | Resize, why: str) -> plans.Command:

@@ -345,3 +345,30 @@ async def test_an_instance_of_which_nobody_wrote_anything_down_is_found_and_used
         (instance,) = world.cloud.instances.values()
         assert record(world)["providerID"] == instance.provider_id
         assert set(world.bound()) == {"one"}
+
+
+@simulated
+async def test_records_go_thirteen_months_after_their_instance_ended() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(3):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(60)
+        for number in range(3):
+            world.delete_pod(f"p-{number}")
+        await asyncio.sleep(120)
+    ended = {"workers-001": "2024-11-30T23:59:00Z", "workers-002": "2024-12-01T00:00:00Z"}
+    assert [each["metadata"]["name"] for each in world.instances()][:2] == list(ended)
+    for each in world.instances()[:2]:
+        condition = {**each["status"]["conditions"][0], "lastTransitionTime": ended[each["metadata"]["name"]]}
+        changes = {"status": {"conditions": [condition]}}
+        world.patch(kinds.custom(resources.Instance), each["metadata"]["name"], changes, "status")
+    async with runtime(world, "b"):
+        await asyncio.sleep(700)
+        assert [each["metadata"]["name"] for each in world.instances()] == ["workers-002", "workers-003"]
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(60)
+        (living,) = [each for each in world.instances() if each["status"]["phase"] != "Terminated"]
+        assert living["metadata"]["name"] == "workers-001"

@@ -135,7 +135,7 @@ class Ledger:
 
     def kept(self, now: float) -> "Ledger":
         """Forget the months that are too long ago."""
-        months = {name: usage for name, usage in self.months.items() if _age_in_months(name, now) < MONTHS_KEPT}
+        months = {name: usage for name, usage in self.months.items() if age_in_months(name, now) < MONTHS_KEPT}
         return Ledger(months=months, durations=self.durations, remainders=self.remainders)
 
 
@@ -150,7 +150,8 @@ def _with_scope(usage: MonthUsage, scope: str, seconds: int) -> MonthUsage:
     return usage.model_copy(update={"scopes": {**usage.scopes, scope: usage.scopes.get(scope, 0) + seconds}})
 
 
-def _age_in_months(month: str, now: float) -> int:
+def age_in_months(month: str, now: float) -> int:
+    """Return how many months ago a month began, the present one being 0."""
     date = _date(now)
     return (date.year - int(month[:4])) * 12 + date.month - int(month[5:])
 

@@ -12,7 +12,7 @@ began after the listing before; and where two objects have the same instance, al
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from autoscaler.api import names, version
 from autoscaler.api.manifests import Manifest
@@ -26,6 +26,9 @@ from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
 from autoscaler.kube import objects
+
+DELETES_MAX: Final = 20
+"""So many objects are deleted in one cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,15 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """An object whose last life ended so long ago that nothing of it is kept."""
+
+    name: str
+    uid: str
+    resource_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """An instance of which the cloud should be asked when it began and ended."""
 
@@ -108,6 +120,7 @@ class Plan:
     creates: tuple[Create, ...] = ()
     changes: tuple[Change, ...] = ()
     questions: tuple[Question, ...] = ()
+    deletes: tuple[Delete, ...] = ()
 
 
 def decide(sight: Sight) -> Plan:
@@ -122,6 +135,7 @@ def decide(sight: Sight) -> Plan:
         creates=tuple(creates),
         changes=tuple(sorted((each for each in changes if each.before != each.after), key=lambda each: each.name)),
         questions=tuple(sorted(books.questions, key=lambda each: each.instance)),
+        deletes=tuple(_forgotten(books, frozenset(each.name for each in changes)))[:DELETES_MAX],
     )
 
 
@@ -242,6 +256,18 @@ def _next(books: _Books, pool: str, provider_id: str, status: InstanceStatus) ->
         return instance_status.go_on(status, body, books.moment)
     price = books.hourly_micros(pool, status.instance_type)
     return instance_status.end(status, body, books.moment, end=over, hourly_micros=price)
+
+
+def _forgotten(books: _Books, begun: frozenset[str]) -> Iterator[Delete]:
+    """Yield objects whose last life ended more than as many whole months ago as are kept."""
+    for one in books.instances:
+        status = one.resource.status
+        ended_at = instance_status.ended_at(status)
+        if status.phase is Phase.TERMINATED and ended_at is not None and status.provider_id not in books.listed:
+            age = accounting.age_in_months(accounting.month_of(ended_at), books.moment.now)
+            if age > accounting.MONTHS_KEPT and one.meta.key.name not in begun and one.meta.deleted_at is None:
+                meta = one.meta
+                yield Delete(name=meta.key.name, uid=meta.uid, resource_version=meta.resource_version)
 
 
 def _group(pool: str, status: InstanceStatus) -> NodeGroupKey | None:

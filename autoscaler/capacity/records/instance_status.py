@@ -136,6 +136,12 @@ def void(before: InstanceStatus, at: Moment) -> InstanceStatus:
     return ended.model_copy(update={"provider_id": None})
 
 
+def ended_at(status: InstanceStatus) -> float | None:
+    """Return when the last life ended; None if it is not over, or was none."""
+    ended = next((each for each in status.conditions if each.type == ENDED), None)
+    return ended.last_transition_time.timestamp() if ended is not None else None
+
+
 def length_seconds(status: InstanceStatus) -> int | None:
     """Return how long the last life took; None if it is not over, or was none."""
     ended = next((each for each in status.conditions if each.type == ENDED), None)

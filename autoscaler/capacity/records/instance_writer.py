@@ -110,6 +110,7 @@ class InstanceWriter:
             self._changes.note_instance(question.instance)
         created = all(await asyncio.gather(*map(self._create, plan.creates)))
         changed = all(await asyncio.gather(*map(self._change, plan.changes)))
+        await asyncio.gather(*map(self._delete, plan.deletes))  # what fails is decided anew when it is looked at again
         self._is_first, self._is_finished = self._is_first and bool(plan.creates), True
         return created and changed
 
@@ -179,6 +180,13 @@ class InstanceWriter:
         for sample in change.samples:
             self._learn(change.pool, sample)
         return True
+
+    async def _delete(self, delete: instance_records.Delete) -> None:
+        only_if = writer.Precondition(uid=delete.uid, resource_version=delete.resource_version)
+        try:
+            await self._context.writer.delete(self._target, objects.Key("", delete.name), only_if=only_if)
+        except port.KubeError as error:
+            log.info("instance_not_deleted", instance=delete.name, error=str(error))
 
     def _learn(self, pool: str, sample: instance_status.Sample) -> None:
         key = accounting.ScopePool(sample.scope or "", pool)

@@ -44,6 +44,7 @@ Object = dict[str, Any]
 
 UNSEEN = {
     rights.Right("", version.GROUP, "instances", "get", ""),
+    rights.Right("", version.GROUP, "instances", "delete", ""),  # 13 months after it ended
     rights.Right("", version.GROUP, "workloads", "get", ""),
     rights.Right("", version.GROUP, "machinenodepools", "get", ""),
     rights.Right(HOME, "apps", "statefulsets", "get", ""),
