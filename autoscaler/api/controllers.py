@@ -117,6 +117,7 @@ _CAPACITY: Final = (
     permissions.rule("coordination.k8s.io", "leases", "list", Where.CLUSTER),
     permissions.rule("apps", "deployments", "list", Where.CLUSTER),
     permissions.rule("karpenter.sh", "nodepools", "list", Where.CLUSTER),  # the kind may be absent
+    permissions.rule("storage.k8s.io", "storageclasses", "list watch", Where.CLUSTER),
     permissions.rule(permissions.CORE, "secrets", "get", Where.SECRET_NAMESPACES),  # credentials of accounts
     permissions.drain_object(),
     permissions.events(Where.CLUSTER),

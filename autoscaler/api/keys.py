@@ -142,6 +142,7 @@ TAG_TEMPLATE_RESOURCES: Final = "k8s.io/cluster-autoscaler/node-template/resourc
 # Well-known node labels
 ZONE: Final = "topology.kubernetes.io/zone"
 ZONE_BETA: Final = "failure-domain.beta.kubernetes.io/zone"
+EBS_ZONE: Final = "topology.ebs.csi.aws.com/zone"
 REGION: Final = "topology.kubernetes.io/region"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 ARCHITECTURE: Final = "kubernetes.io/arch"

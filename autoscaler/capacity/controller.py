@@ -34,7 +34,6 @@ from autoscaler.capacity.scaleup import (
     supply,
     ungating,
     unhelpful,
-    volumes,
 )
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud.prices import Prices
@@ -93,7 +92,7 @@ class Controller:
         self._learned: learned_allocatable.Known = {}
         self._unhelpful: unhelpful.Known = {}
         self._launch_failures = launch_failures.LaunchFailures(self._accounts)
-        self._told: dict[str, str] = {}
+        self._told: dict[str, tuple[str, str]] = {}
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Plan and act once; return when time alone will change the plan."""
@@ -194,7 +193,7 @@ class Controller:
             machines=self._watched.machines_in_order(),
             groups=self._calls.applied(groups),
             types=self._accounts.types(),
-            claim_zones=volumes.zones_of_claims(self._watched.volume_claims, self._watched.volumes.snapshot()),
+            storage=self._watched.storage(),
             daemons=tuple(each.shape for each in self._watched.daemons),
             ceilings=self._ceilings,
             launched=self._calls.launched(),
@@ -293,14 +292,21 @@ class Controller:
                 self._tell_pods(launch.pods, messages.TRIGGERED, messages.triggered([launch]))
         for refused in plan.unserved:
             message = messages.not_triggered(refused.rejections)
-            untold = self._tell_pods(refused.pods, messages.NOT_TRIGGERED, message)
+            own = next((message for each in refused.rejections if each.reason in model.OF_CLAIMS), "")
+            untold = self._tell_pods(refused.pods, messages.NOT_TRIGGERED, message, again_if=own)
             if untold:
                 log.info("no_scale_up", limits=messages.limits(refused.rejections), pods=_named(untold))
 
-    def _tell_pods(self, pods: tuple[objects.Pod, ...], reason: str, message: str) -> list[objects.Pod]:
-        """Tell pods what they were not told yet; what the API server does not take is told in a later cycle."""
-        untold = [pod for pod in pods[:EVENTS_MAX] if self._told.get(pod.meta.uid) != reason]
-        self._told |= {pod.meta.uid: reason for pod in pods}
+    def _tell_pods(
+        self, pods: tuple[objects.Pod, ...], reason: str, message: str, *, again_if: str = ""
+    ) -> list[objects.Pod]:
+        """Tell pods what they were not told yet; what the API server does not take is told in a later cycle.
+
+        They are told the same reason again when `again_if` is another one.
+        """
+        told = (reason, again_if)
+        untold = [pod for pod in pods[:EVENTS_MAX] if self._told.get(pod.meta.uid) != told]
+        self._told |= {pod.meta.uid: told for pod in pods}
         for pod in untold:
             self._context.tell(kinds.PODS, pod, reason, message, ended=partial(self._note_told, pod.meta.uid))
         return untold

@@ -20,6 +20,13 @@ _GROUPS_SHOWN: Final = 3
 
 _REASONS: Final[Mapping[Reason, str]] = {
     Reason.UNSUPPORTED: "not planned for: {what}",
+    Reason.NO_CLAIM: "its volume claim {what} does not exist",
+    Reason.CLAIM_LEAVING: "its volume claim {what} is being deleted",
+    Reason.CLAIM_LOST: "its volume claim {what} has lost its volume",
+    Reason.CLAIM_UNBOUND: "its volume claim {what} has no volume yet, and its class {message} makes it before pods run",
+    Reason.CLAIM_WITHOUT_CLASS: "its volume claim {what} has no volume and no StorageClass that makes one",
+    Reason.NO_STORAGE_CLASS: "its volume claim {what} names StorageClass {message}, which does not exist",
+    Reason.VOLUME_NODE_GONE: "its volume is on node {what}, which is gone",
     Reason.NO_GROUPS: "there is no node group",
     Reason.NOT_ALLOWED: "the pod's scope does not use this pool",
     Reason.OTHER_AUTOSCALER: "{what} scales this cluster's nodes",
@@ -38,6 +45,7 @@ _REASONS: Final[Mapping[Reason, str]] = {
     Reason.AFFINITY: "its nodes do not match the pod's node affinity",
     Reason.TAINT: "the pod does not tolerate the taint {what}",
     Reason.VOLUME_ZONE: "the pod's volume is in zone {what}",
+    Reason.VOLUME_NODE: "the pod's volume is on node {what}",
     Reason.INSUFFICIENT: "{what}: wants {wanted}, has {available}",
     Reason.AT_MAXIMUM: "the group has {wanted} of at most {available}",
     Reason.LIMIT: "{numbers}",

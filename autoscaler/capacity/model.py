@@ -23,6 +23,19 @@ class Reason(StrEnum):
 
     UNSUPPORTED = "Unsupported"
     """The pod asks for something that is not planned for; no group takes it."""
+    NO_CLAIM = "VolumeClaimMissing"
+    """The pod names a volume claim, `what`, that does not exist."""
+    CLAIM_LEAVING = "VolumeClaimBeingDeleted"
+    CLAIM_LOST = "VolumeClaimLost"
+    """The volume that the claim was bound to is gone."""
+    CLAIM_UNBOUND = "VolumeClaimUnbound"
+    """The claim has no volume, and its StorageClass, `message`, makes volumes before pods have nodes."""
+    CLAIM_WITHOUT_CLASS = "VolumeClaimWithoutClass"
+    """The claim has no volume, and nobody makes one."""
+    NO_STORAGE_CLASS = "StorageClassMissing"
+    """The claim has no volume, and its StorageClass, `message`, does not exist."""
+    VOLUME_NODE_GONE = "VolumeOnLostNode"
+    """The pod's volume can be used on the node `what` alone, and that is gone."""
     NO_GROUPS = "NoNodeGroups"
     """There is no node group at all."""
     NOT_ALLOWED = "PoolNotAllowed"
@@ -50,6 +63,8 @@ class Reason(StrEnum):
     AFFINITY = "NodeAffinityMismatch"
     TAINT = "UntoleratedTaint"
     VOLUME_ZONE = "VolumeInOtherZone"
+    VOLUME_NODE = "VolumeOnOtherNode"
+    """The pod's volume can be used on the node `what` alone."""
     INSUFFICIENT = "InsufficientResource"
     """A node of the group has too little of `what` even when it is empty."""
     AT_MAXIMUM = "AtMaximum"
@@ -66,6 +81,20 @@ class Reason(StrEnum):
     """The zone has a pod that must not be near this one."""
     NO_ZONE = "NoZoneForAll"
     """The pods must all go to one zone, and none takes all: `wanted` against the most that one takes."""
+
+
+OF_CLAIMS: Final = frozenset(
+    {
+        Reason.NO_CLAIM,
+        Reason.CLAIM_LEAVING,
+        Reason.CLAIM_LOST,
+        Reason.CLAIM_UNBOUND,
+        Reason.CLAIM_WITHOUT_CLASS,
+        Reason.NO_STORAGE_CLASS,
+        Reason.VOLUME_NODE_GONE,
+    }
+)
+"""Reasons that lie in a pod's volume claims: no node helps until these change."""
 
 
 class LimitKind(StrEnum):
@@ -106,6 +135,10 @@ class Demand:
     """The pools they may use, in tiers: the next one serves only what the ones before cannot. None: all alike."""
     zones: frozenset[str] | None = None
     """The zones their volumes are in. None: any."""
+    hosts: frozenset[str] | None = None
+    """The host names of the only nodes that can use their volumes. None: any."""
+    refused: "Rejection | None" = None
+    """Why no node helps them, there or new. None: one may."""
     missed: Mapping[NodeGroupKey, "Rejection"] = field(default_factory=dict)
     """Groups that do not take them, and why."""
     avoid: frozenset[str] = frozenset()

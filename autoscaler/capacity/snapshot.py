@@ -13,6 +13,7 @@ from autoscaler.capacity.records.accounting import Durations, MonthToDate, Scope
 from autoscaler.capacity.records.pool_lives import PoolLives
 from autoscaler.capacity.records.record_index import IndexedRecords
 from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Waiting
+from autoscaler.capacity.scaleup.storage import Storage
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
@@ -76,8 +77,7 @@ class Snapshot:
     groups: tuple[cloud.NodeGroup, ...] = ()
     types: Mapping[str, catalogue.InstanceType] = field(default_factory=dict)
     """The instance types of the groups, as far as anybody knows them."""
-    claim_zones: Mapping[objects.Key, frozenset[str]] = field(default_factory=dict)
-    """Where volume claims are bound, of those that are not everywhere."""
+    storage: Storage = field(default_factory=Storage)
     daemons: tuple[shapes.Shape, ...] = ()
     """The pods that DaemonSets put on every node that takes them."""
     unavailable: Mapping[NodeGroupKey, Unavailable] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from autoscaler.api import resources
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.indexes import afresh, node_index, pod_index, remembered
-from autoscaler.capacity.scaleup import daemons, volumes
+from autoscaler.capacity.scaleup import daemons, storage, volumes
 from autoscaler.kube import kinds, objects, store
 
 INDEXED_PORTION: Final = 1000
@@ -30,11 +30,20 @@ class Watched:
         self.daemons: store.Table[daemons.DaemonSet] = context.watch(kinds.DAEMON_SETS, daemons.decode)
         self.volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
         self.volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
+        self.storage_classes = context.watch(kinds.STORAGE_CLASSES, volumes.storage_class)
         self._in_order = remembered.Remembered(_in_order)
 
     def machines_in_order(self) -> dict[str, MachineSpec]:
         """Return machine groups that stay, the oldest first."""
         return self._in_order(self.machines.snapshot())
+
+    def storage(self) -> storage.Storage:
+        """Return volumes, claims and classes."""
+        return storage.Storage(
+            claims=self.volume_claims.snapshot(),
+            volumes=self.volumes.snapshot(),
+            classes=self.storage_classes.snapshot(),
+        )
 
     def afresh(self) -> dict[str, afresh.Afresh[Any]]:
         """Make each index a second time beside itself, some objects at a time."""

@@ -1,7 +1,7 @@
 """The simulated kube-scheduler: binds pods to nodes, or says on the pod why it cannot.
 
 Among pods that wait, the higher priority is first, then the older. There is no preemption: a pod that does not fit
-waits, whatever its priority. Host ports and volumes have no say.
+waits, whatever its priority. Host ports have no say.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.kinds import conditions, pods
 from autoscaler.simulation.cluster.store import Change, Entry, Key
 from autoscaler.simulation.cluster.verbs.writes import STATUS, Manner
-from autoscaler.simulation.scheduling import fitting, model, neighbours, scoring
+from autoscaler.simulation.scheduling import fitting, model, neighbours, scoring, volumes
 from autoscaler.simulation.scheduling.model import Placed, Shape
 
 ATTEMPT_SECONDS: Final = 0.01
@@ -42,6 +42,9 @@ class Scheduler:
         self._timer: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
         store = self._server.store
+        self._volumes = volumes.Volumes(store)
+        for kind in volumes.KINDS:
+            store.collection(kind).listeners.append(lambda _: self._try_parked())
         store.collection(kinds.NODES).listeners.append(self._on_node)
         store.collection(kinds.PODS).listeners.append(self._on_pod)
 
@@ -144,7 +147,7 @@ class Scheduler:
         rules = None
         if shape.looks_at_pods or self._repelling:
             rules = neighbours.Rules(shape, self._neighbours())
-        return fitting.diagnose(shape, self._nodes.values(), rules)
+        return fitting.diagnose(shape, self._nodes.values(), rules, self._volumes if shape.claims else None)
 
     def _neighbours(self) -> neighbours.Pods:
         return neighbours.Pods(

@@ -16,6 +16,7 @@ from autoscaler.capacity.model import Demand, Group, Limit, LimitKind, Reason, R
 from autoscaler.capacity.reporting import pool_status
 from autoscaler.capacity.scaleup import demand, ephemeral, missed_placements, placement, supply
 from autoscaler.capacity.scaleup.limits import budgets
+from autoscaler.capacity.scaleup.storage import Storage
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
 
@@ -35,7 +36,7 @@ class Evidence:
     namespaces: Mapping[str, Mapping[str, str]]
     pools: tuple[InstancePool, ...]
     scopes: tuple[Scope, ...]
-    claim_zones: Mapping[objects.Key, frozenset[str]] = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
     """Where the pod's volume claims are bound, of those that are not everywhere."""
     told: str | None = None
     """What the runtime told the pod last."""
@@ -142,7 +143,7 @@ def _snapshot(evidence: Evidence) -> Snapshot:
         namespaces=evidence.namespaces,
         pools={pool.metadata.name: pool.spec for pool in evidence.pools},
         scopes={scope.metadata.name: scope.spec for scope in evidence.scopes},
-        claim_zones=evidence.claim_zones,
+        storage=evidence.storage,
     )
 
 

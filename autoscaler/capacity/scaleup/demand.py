@@ -8,8 +8,8 @@ from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity import work
 from autoscaler.capacity.indexes.pod_index import IndexedPods
-from autoscaler.capacity.model import Demand
-from autoscaler.capacity.scaleup import placement, unhelpful, volumes
+from autoscaler.capacity.model import Demand, Reason, Rejection
+from autoscaler.capacity.scaleup import placement, storage, unhelpful
 from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Waiting
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
@@ -89,6 +89,7 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
         if scope not in tiers:
             tiers[scope] = pools_of(snapshot.scopes.get(scope), snapshot.pools)
         lessons = snapshot.missed.get(like, MissedPlacement())
+        needs = storage.needs(snapshot.storage, like.shape, like.namespace)
         made[like] = Demand(
             shape=like.shape,
             count=len(pods),
@@ -96,11 +97,22 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
             labels=pods[0].meta.labels,
             scope=scope,
             pools=tiers[scope],
-            zones=volumes.zones_of_pod(like.shape.claims, like.namespace, snapshot.claim_zones),
+            zones=needs.zones,
+            hosts=needs.hosts,
+            refused=needs.refused or _lost_node(snapshot, needs.hosts),
             missed=unhelpful.refused(snapshot, like),
             avoid=lessons.avoid,
         )
     return made
+
+
+def _lost_node(snapshot: Snapshot, hosts: frozenset[str] | None) -> Rejection | None:
+    """Say that no node is there on which alone pods can use their volumes; None if one is, or any may be."""
+    if hosts is None or any(objects.Key("", host) in snapshot.nodes for host in hosts):
+        return None
+    if any(node.meta.labels.get(keys.HOSTNAME) in hosts for node in snapshot.nodes.values()):
+        return None
+    return Rejection(reason=Reason.VOLUME_NODE_GONE, what=", ".join(sorted(hosts)))
 
 
 def scope_of(snapshot: Snapshot, namespace: str) -> str:

@@ -2,7 +2,7 @@
 
 What plans do not know then holds for every node, so that no other is started for such pods: not in another group, nor
 by the next leader, who finds it in the pool's status. It is forgotten after an hour, with the group's launch template,
-when the pods or the zones of their volumes become others, and when a node takes such a pod after all.
+when the pods or their volume claims become others, and when a node takes such a pod after all.
 """
 
 import dataclasses
@@ -18,11 +18,10 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.pools import UNHELPFUL_MAX, InstancePool
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.model import Reason, Rejection
-from autoscaler.capacity.scaleup import learned_allocatable
+from autoscaler.capacity.scaleup import learned_allocatable, storage
 from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Taking, Waiting
 from autoscaler.capacity.snapshot import Snapshot, Unhelpful
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import objects
 
 REFUSED_SECONDS: Final = 3600.0
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
@@ -60,7 +59,7 @@ def learn(
     learned = dict(known)
     groups = {group.key: group for group in snapshot.groups}
     for like, lesson in lessons.items():
-        shape = digest(like, _zones(like, snapshot))
+        shape = _name(snapshot, like)
         if like.shape in taking and shape in learned:
             learned[shape] = dataclasses.replace(learned[shape], is_over=True)
         elif lesson.refused_by is not None and (shape not in learned or learned[shape].is_over):
@@ -77,7 +76,7 @@ def learn(
 
 def refused(snapshot: Snapshot, like: Waiting) -> dict[NodeGroupKey, Rejection]:
     """Return why no group gets a node for such pods; empty if they may."""
-    found = snapshot.unhelpful.get(digest(like, _zones(like, snapshot))) if snapshot.unhelpful else None
+    found = snapshot.unhelpful.get(_name(snapshot, like)) if snapshot.unhelpful else None
     if found is None or found.is_over:
         return {}
     why = Rejection(reason=Reason.MISSED, what=found.group)
@@ -104,13 +103,12 @@ def written(snapshot: Snapshot, pool: str) -> list[Manifest]:
     ]
 
 
-def _zones(like: Waiting, snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:
-    found = (snapshot.claim_zones.get(objects.Key(like.namespace, name), ()) for name in like.shape.claims)
-    return tuple(tuple(sorted(zones)) for zones in found)
+def _name(snapshot: Snapshot, like: Waiting) -> str:
+    return digest(like, storage.state(snapshot.storage, like.shape, like.namespace))
 
 
 @functools.lru_cache(maxsize=1024)
-def digest(like: Waiting, zones: tuple[tuple[str, ...], ...] = ()) -> str:
-    """Name a kind of pods, with the zones of their volume claims, so that every process gives it the same name."""
-    said = _ENCODER.encode((like.shape, like.namespace, like.labels, zones))
+def digest(like: Waiting, claims: tuple[object, ...] = ()) -> str:
+    """Name a kind of pods, with what their volume claims say, so that every process gives it the same name."""
+    said = _ENCODER.encode((like.shape, like.namespace, like.labels, claims))
     return hashlib.sha256(said).hexdigest()[:32]

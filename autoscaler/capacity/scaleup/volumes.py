@@ -1,7 +1,4 @@
-"""Volumes, cut down to the zones that they are in: a pod whose volume is in one zone can run in no other. Pure.
-
-A claim that is not bound yet binds where its pod goes, so it says nothing.
-"""
+"""Volumes, their claims and classes, and how many volumes a node takes, cut down to what placement reads."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -11,7 +8,11 @@ import msgspec
 from autoscaler.api import keys
 from autoscaler.kube import objects, wire
 
-_ZONE_KEYS: Final = frozenset({keys.ZONE, keys.ZONE_BETA, "topology.ebs.csi.aws.com/zone"})
+EBS: Final = "ebs.csi.aws.com"
+_IN_TREE: Final = {"kubernetes.io/aws-ebs": EBS}
+"""Provisioners of old classes, and the drivers that do their work now."""
+_ZONE_KEYS: Final = frozenset({keys.ZONE, keys.ZONE_BETA, keys.EBS_ZONE})
+_HOST_KEYS: Final = frozenset({keys.HOSTNAME})
 
 
 class Volume(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -20,6 +21,10 @@ class Volume(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     meta: objects.Meta
     zones: frozenset[str] | None
     """Where it can be used; None: anywhere."""
+    hosts: frozenset[str] | None = None
+    """The host names of the only nodes that can use it; None: any."""
+    driver: str = ""
+    """The CSI driver that attaches it to nodes; empty: none does."""
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -28,14 +33,43 @@ class Claim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     meta: objects.Meta
     volume: str
     """Empty until it is bound."""
+    storage_class: str
+    """Empty: none."""
+    phase: str
+
+
+class StorageClass(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A StorageClass."""
+
+    meta: objects.Meta
+    driver: str
+    """Who makes its volumes."""
+    waits: bool
+    """Whether a volume is made where the first pod of its claim goes, not before."""
+    zones: frozenset[str] | None
+    """Where its volumes may be; None: anywhere."""
+
+
+class AttachLimits(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A CSINode: how many volumes the drivers on a node can attach."""
+
+    meta: objects.Meta
+    limits: Mapping[str, int]
+    """By driver, of those that have a limit."""
 
 
 class _NodeAffinity(msgspec.Struct, frozen=True):
     required: wire.NodeSelector | None = None
 
 
+class _Driver(msgspec.Struct, frozen=True):
+    driver: str = ""
+
+
 class _VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_affinity: _NodeAffinity | None = None
+    csi: _Driver | None = None
+    aws_elastic_block_store: dict[str, object] | None = None
 
 
 class _Volume(msgspec.Struct, frozen=True):
@@ -44,54 +78,110 @@ class _Volume(msgspec.Struct, frozen=True):
 
 class _ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
     volume_name: str = ""
+    storage_class_name: str | None = None
+
+
+class _ClaimStatus(msgspec.Struct, frozen=True):
+    phase: str = ""
 
 
 class _Claim(msgspec.Struct, frozen=True):
     spec: _ClaimSpec = _ClaimSpec()
+    status: _ClaimStatus = _ClaimStatus()
+
+
+class _Term(msgspec.Struct, frozen=True, rename="camel"):
+    match_label_expressions: tuple["_Values", ...] = ()
+
+
+class _Values(msgspec.Struct, frozen=True):
+    key: str
+    values: tuple[str, ...] = ()
+
+
+class _Class(msgspec.Struct, frozen=True, rename="camel"):
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: tuple[_Term, ...] = ()
+
+
+class _Count(msgspec.Struct, frozen=True):
+    count: int | None = None
+
+
+class _NodeDriver(msgspec.Struct, frozen=True):
+    name: str
+    allocatable: _Count | None = None
+
+
+class _CsiNodeSpec(msgspec.Struct, frozen=True):
+    drivers: tuple[_NodeDriver, ...] | None = None
+    """A node without drivers has null here."""
+
+
+class _CsiNode(msgspec.Struct, frozen=True):
+    spec: _CsiNodeSpec = _CsiNodeSpec()
 
 
 _VOLUME: Final = msgspec.json.Decoder(_Volume)
 _CLAIM: Final = msgspec.json.Decoder(_Claim)
+_CLASS: Final = msgspec.json.Decoder(_Class)
+_CSI_NODE: Final = msgspec.json.Decoder(_CsiNode)
 
 
 def volume(raw: bytes | msgspec.Raw) -> Volume:
     """Decode a volume."""
-    affinity = _VOLUME.decode(raw).spec.node_affinity
-    terms = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else ()
-    found = [_zones(term) for term in terms]
-    known = [zones for zones in found if zones is not None]
-    zones = frozenset().union(*known) if known and len(known) == len(found) else None
-    return Volume(meta=objects.simple(raw).meta, zones=zones)
+    spec = _VOLUME.decode(raw).spec
+    affinity = spec.node_affinity
+    selector = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else ()
+    terms = [[(each.key, each.values) for each in term.match_expressions if each.operator == "In"] for term in selector]
+    driver = spec.csi.driver if spec.csi is not None else EBS if spec.aws_elastic_block_store is not None else ""
+    return Volume(
+        meta=objects.simple(raw).meta,
+        zones=_allowed(terms, _ZONE_KEYS),
+        hosts=_allowed(terms, _HOST_KEYS),
+        driver=driver,
+    )
 
 
 def claim(raw: bytes | msgspec.Raw) -> Claim:
     """Decode a claim."""
-    return Claim(meta=objects.simple(raw).meta, volume=_CLAIM.decode(raw).spec.volume_name)
+    read = _CLAIM.decode(raw)
+    return Claim(
+        meta=objects.simple(raw).meta,
+        volume=read.spec.volume_name,
+        storage_class=read.spec.storage_class_name or "",
+        phase=read.status.phase,
+    )
 
 
-def zones_of_claims(
-    claims: Iterable[Claim], volumes: Mapping[objects.Key, Volume]
-) -> dict[objects.Key, frozenset[str]]:
-    """Return the zones of claims that are bound to a volume which is not everywhere."""
-    found = {}
-    for each in claims:
-        bound = volumes.get(objects.Key("", each.volume)) if each.volume else None
-        if bound is not None and bound.zones is not None:
-            found[each.meta.key] = bound.zones
-    return found
+def storage_class(raw: bytes | msgspec.Raw) -> StorageClass:
+    """Decode a StorageClass."""
+    read = _CLASS.decode(raw)
+    terms = [[(each.key, each.values) for each in term.match_label_expressions] for term in read.allowed_topologies]
+    return StorageClass(
+        meta=objects.simple(raw).meta,
+        driver=_IN_TREE.get(read.provisioner, read.provisioner),
+        waits=read.volume_binding_mode == "WaitForFirstConsumer",
+        zones=_allowed(terms, _ZONE_KEYS),
+    )
 
 
-def zones_of_pod(
-    names: Iterable[str], namespace: str, zones: Mapping[objects.Key, frozenset[str]]
+def attach_limits(raw: bytes | msgspec.Raw) -> AttachLimits:
+    """Decode a CSINode."""
+    drivers = _CSI_NODE.decode(raw).spec.drivers or ()
+    limits = {each.name: each.allocatable.count for each in drivers if each.allocatable is not None}
+    counted = {name: count for name, count in limits.items() if count is not None}
+    return AttachLimits(meta=objects.simple(raw).meta, limits=counted)
+
+
+def _allowed(
+    terms: Iterable[Iterable[tuple[str, tuple[str, ...]]]], spoken_of: frozenset[str]
 ) -> frozenset[str] | None:
-    """Return the zones in which a pod finds all of its volumes; None: anywhere."""
-    bound = [zones[key] for name in names if (key := objects.Key(namespace, name)) in zones]
-    return frozenset.intersection(*bound) if bound else None
-
-
-def _zones(term: wire.NodeTerm) -> frozenset[str] | None:
-    """Return the zones that a term allows; None if it does not speak of zones."""
-    allowed = [
-        frozenset(each.values) for each in term.match_expressions if each.key in _ZONE_KEYS and each.operator == "In"
-    ]
-    return frozenset.intersection(*allowed) if allowed else None
+    """Return the values of some keys that any term allows; None if there is a term that does not speak of them."""
+    found = []
+    for term in terms:
+        values = [frozenset(allowed) for key, allowed in term if key in spoken_of]
+        found.append(frozenset.intersection(*values) if values else None)
+    known = [values for values in found if values is not None]
+    return frozenset().union(*known) if known and len(known) == len(found) else None

@@ -15,6 +15,7 @@ from autoscaler.api import keys, resources
 from autoscaler.capacity import messages
 from autoscaler.capacity.reporting import explaining
 from autoscaler.capacity.scaleup import volumes
+from autoscaler.capacity.scaleup.storage import Storage
 from autoscaler.control import plans
 from autoscaler.kube import kinds, objects, port, wire
 from autoscaler.kube.connection import client, credentials
@@ -78,7 +79,7 @@ async def _explain(api: port.Api, pod: objects.Pod, now: float) -> explaining.Ex
         listing.read(api, kinds.custom(resources.InstancePool), objects.custom(resources.InstancePool)),
         listing.read(api, kinds.custom(resources.Scope), objects.custom(resources.Scope)),
     )
-    told, zones = await _told(api, pod), await _claim_zones(api, pod)
+    told, storage = await _told(api, pod), await _storage(api, pod)
     return explaining.explain(
         explaining.Evidence(
             now=now,
@@ -88,19 +89,26 @@ async def _explain(api: port.Api, pod: objects.Pod, now: float) -> explaining.Ex
             namespaces={each.meta.key.name: each.meta.labels for each in namespaces},
             pools=tuple(each.resource for each in pools),
             scopes=tuple(each.resource for each in scopes),
-            claim_zones=zones,
+            storage=storage,
             told=told,
         )
     )
 
 
-async def _claim_zones(api: port.Api, pod: objects.Pod) -> dict[objects.Key, frozenset[str]]:
-    """Return where a pod's volumes are; nothing is read for one that has none."""
+async def _storage(api: port.Api, pod: objects.Pod) -> Storage:
+    """Return what there is of volumes; nothing is read for a pod that has none."""
     if not pod.shape.claims:
-        return {}
-    claims = await listing.read(api, kinds.CLAIMS, volumes.claim, namespace=pod.meta.key.namespace)
-    found = await listing.read(api, kinds.VOLUMES, volumes.volume)
-    return volumes.zones_of_claims(claims, {each.meta.key: each for each in found})
+        return Storage()
+    claims, found, classes = await asyncio.gather(
+        listing.read(api, kinds.CLAIMS, volumes.claim, namespace=pod.meta.key.namespace),
+        listing.read(api, kinds.VOLUMES, volumes.volume),
+        listing.read(api, kinds.STORAGE_CLASSES, volumes.storage_class),
+    )
+    return Storage(
+        claims={each.meta.key: each for each in claims},
+        volumes={each.meta.key: each for each in found},
+        classes={each.meta.key: each for each in classes},
+    )
 
 
 class _Told(msgspec.Struct, rename="camel"):

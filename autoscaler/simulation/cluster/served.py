@@ -82,6 +82,8 @@ BUILT_IN: Final = (
     Kind(resource=kinds.VOLUMES, counts_generations=False, returns_deleted=True),
     Kind(resource=kinds.CLAIMS, counts_generations=False, returns_deleted=True),
     Kind(resource=kinds.VOLUME_ATTACHMENTS, counts_generations=False, returns_deleted=True),
+    Kind(resource=kinds.CSI_NODES, has_status=False, counts_generations=False, returns_deleted=True),
+    Kind(resource=kinds.STORAGE_CLASSES, has_status=False, counts_generations=False, returns_deleted=True),
     Kind(resource=PRIORITY_CLASSES, has_status=False, counts_generations=False),
     Kind(resource=kinds.DEPLOYMENTS, scale=_REPLICAS),
     Kind(resource=REPLICA_SETS, scale=_REPLICAS),

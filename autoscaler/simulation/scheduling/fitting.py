@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.simulation import tolerations
-from autoscaler.simulation.scheduling import neighbours, node_affinity, requests
+from autoscaler.simulation.scheduling import neighbours, node_affinity, requests, volumes
 from autoscaler.simulation.scheduling.model import Node, Shape
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
@@ -15,7 +15,7 @@ NOT_SELECTED: Final = "node(s) didn't match Pod's node affinity/selector"
 TOO_MANY_PODS: Final = "Too many pods"
 NO_NODES: Final = "no nodes available to schedule pods"
 _UNSCHEDULABLE_TAINT: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-_HOPELESS: Final = frozenset({neighbours.AFFINITY, neighbours.SPREAD_LABEL})
+_HOPELESS: Final = frozenset({neighbours.AFFINITY, neighbours.SPREAD_LABEL, volumes.CONFLICT})
 """Taking other pods away would not help, as with everything that the node itself says."""
 
 
@@ -25,6 +25,8 @@ class Diagnosis:
 
     feasible: list[Node] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
+    refusal: str | None = None
+    """Why it fits nowhere, whatever the node; None: nodes decide."""
     nodes: int = 0
     hopeless: int = 0
     """Nodes on which preemption would not help."""
@@ -33,6 +35,8 @@ class Diagnosis:
         """Say it as the real scheduler writes it into the pod's condition."""
         if not self.nodes:
             return NO_NODES
+        if self.refusal is not None:
+            return f"0/{self.nodes} nodes are available: {self.refusal}. not found"
         said = sorted(f"{count} {reason}" for reason, count in self.reasons.items())
         others = self.nodes - self.hopeless
         preemption = sorted(
@@ -50,11 +54,16 @@ class Diagnosis:
         )
 
 
-def diagnose(shape: Shape, nodes: Iterable[Node], rules: neighbours.Rules | None) -> Diagnosis:
-    """Try a pod on every node; without rules, no other pod has a say."""
-    diagnosis = Diagnosis()
+def diagnose(
+    shape: Shape, nodes: Iterable[Node], rules: neighbours.Rules | None, claimed: volumes.Volumes | None = None
+) -> Diagnosis:
+    """Try a pod on every node; without rules, no other pod has a say, and without claims, no volume has."""
+    diagnosis = Diagnosis(refusal=claimed.refusal(shape) if claimed else None)
     for node in nodes:
         diagnosis.nodes += 1
+        if diagnosis.refusal is not None:
+            diagnosis.hopeless += 1
+            continue
         said = own_verdict(shape, node)
         if said is not None:
             diagnosis.reasons[said] += 1
@@ -65,7 +74,9 @@ def diagnose(shape: Shape, nodes: Iterable[Node], rules: neighbours.Rules | None
             diagnosis.reasons.update(lacking)
             diagnosis.hopeless += is_hopeless
             continue
-        said = rules.verdict(node) if rules else None
+        said = claimed.verdict(shape, node) if claimed else None
+        if said is None and rules:
+            said = rules.verdict(node)
         if said is not None:
             diagnosis.reasons[said] += 1
             diagnosis.hopeless += said in _HOPELESS

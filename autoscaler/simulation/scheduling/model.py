@@ -35,6 +35,8 @@ class Shape:
     anti_affinity_terms: tuple[Manifest, ...]
     spread: tuple[Manifest, ...]
     """The constraints that must hold."""
+    claims: tuple[str, ...] = ()
+    """Names of its volume claims."""
 
     @property
     def looks_at_pods(self) -> bool:
@@ -88,11 +90,11 @@ class Shapes:
         spec, metadata = pod["spec"], pod["metadata"]
         labels = metadata.get("labels") or {}
         identity = msgspec.json.encode(
-            [metadata["namespace"], sorted(labels.items()), [spec.get(part) for part in _PARTS]]
+            [metadata["namespace"], sorted(labels.items()), [spec.get(part) for part in _PARTS], _claims(pod)]
         )
         known = self._known.get(identity)
         if known is None:
-            known = self._known[identity] = _parse(metadata["namespace"], labels, spec)
+            known = self._known[identity] = _parse(pod)
         return known
 
 
@@ -108,11 +110,24 @@ def node_of(body: Manifest) -> Node:
     )
 
 
-def _parse(namespace: str, labels: Mapping[str, str], spec: Manifest) -> Shape:
+def _claims(pod: Manifest) -> tuple[str, ...]:
+    """Name a pod's volume claims; those that are made for it alone have its name."""
+    found = []
+    for volume in pod["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            found.append(volume["persistentVolumeClaim"]["claimName"])
+        elif "ephemeral" in volume:
+            found.append(f"{pod['metadata']['name']}-{volume['name']}")
+    return tuple(found)
+
+
+def _parse(pod: Manifest) -> Shape:
+    spec = pod["spec"]
     affinity = spec.get("affinity") or {}
     return Shape(
-        namespace=namespace,
-        labels=labels,
+        namespace=pod["metadata"]["namespace"],
+        labels=pod["metadata"].get("labels") or {},
+        claims=_claims(pod),
         spec=spec,
         requests={name: amount for name, amount in requests.effective(spec).items() if amount > 0},
         affinity_terms=tuple((affinity.get("podAffinity") or {}).get(REQUIRED) or ()),

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from autoscaler.api import keys
 from autoscaler.capacity import model
 from autoscaler.capacity.scaleup.placement import rules, supply_rows
 
@@ -118,10 +119,11 @@ def _row(field: supply_rows.SupplyRows, number: int, demand: model.Demand, pod_r
     requests = sorted((field.numbers[name], amount) for name, amount in demand.shape.requests.items() if amount > 0)
     amounts = ((0, 1), *((i, amount) for i, amount in requests if i))
     named = [(field.resources[i], amount) for i, amount in amounts]
-    kind = groups_of(field, demand) if not pod_rules.unsupported else 0
+    is_refused = bool(pod_rules.unsupported) or demand.refused is not None
+    kind = 0 if is_refused else groups_of(field, demand)
     fits = kind & field.groups_with(amounts)
     rooms = asked = 0
-    if not pod_rules.unsupported:
+    if not is_refused:
         rooms = _rooms(field, demand) & field.room_index.with_amounts(named)
         asked = _asked(field, demand) & field.asked_index.with_amounts(named)
     return DemandRow(
@@ -142,6 +144,8 @@ def groups_of(field: supply_rows.SupplyRows, demand: model.Demand) -> int:
     """Return the groups that a demand may use and that take it, its size aside."""
     shape, groups = demand.shape, field.group_index
     found = groups.eligible(shape) & groups.tolerated(shape.tolerations)
+    if demand.hosts is not None:
+        return 0
     if demand.zones is not None:
         found &= supply_rows.mask(zone in demand.zones for zone in field.group_zones)
     if demand.pools is not None:
@@ -165,6 +169,8 @@ def _rooms(field: supply_rows.SupplyRows, demand: model.Demand) -> int:
     found = rooms.eligible(shape) & rooms.tolerated(shape.tolerations)
     if demand.zones is not None:
         found &= supply_rows.mask(supply_rows.zone_of(room.labels) in demand.zones for room in field.rooms)
+    if demand.hosts is not None:
+        found &= supply_rows.mask(room.labels.get(keys.HOSTNAME) in demand.hosts for room in field.rooms)
     if demand.avoid:
         found &= supply_rows.mask(room.name not in demand.avoid for room in field.rooms)
     return found
@@ -172,6 +178,8 @@ def _rooms(field: supply_rows.SupplyRows, demand: model.Demand) -> int:
 
 def _asked(field: supply_rows.SupplyRows, demand: model.Demand) -> int:
     shape, asked = demand.shape, field.asked_index
+    if demand.hosts is not None:
+        return 0
     found = asked.eligible(shape) & asked.tolerated(shape.tolerations)
     if demand.zones is not None:
         found &= supply_rows.mask(one.key.zone in demand.zones for one in field.asked)

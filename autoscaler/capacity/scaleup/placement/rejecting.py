@@ -33,6 +33,8 @@ class Explainer:
         """Tell for every group why it takes no more of a row; groups that would are not named."""
         if row.pod_rules.unsupported:
             return (model.Rejection(reason=model.Reason.UNSUPPORTED, what=row.pod_rules.unsupported),)
+        if row.demand.refused is not None:
+            return (row.demand.refused,)
         if not self._field.groups:
             return (model.Rejection(reason=model.Reason.NO_GROUPS),)
         told: dict[model.Rejection, int] = {}
@@ -93,6 +95,8 @@ def _by_node(field: supply_rows.SupplyRows, demand: model.Demand) -> Iterator[tu
         if taint is not None:
             what = f"{taint.key}={taint.value}:{taint.effect}"
             yield groups, model.Rejection(reason=reason.TAINT, what=what)
+    if demand.hosts is not None:
+        yield nodes.all, model.Rejection(reason=reason.VOLUME_NODE, what=", ".join(sorted(demand.hosts)))
     if demand.zones is not None:
         outside = supply_rows.mask(zone not in demand.zones for zone in field.group_zones)
         yield outside, model.Rejection(reason=reason.VOLUME_ZONE, what=", ".join(sorted(demand.zones)))

@@ -11,6 +11,7 @@ from autoscaler.capacity.reporting import explaining
 from autoscaler.kube import objects
 from tests import builders as manifests
 from tests.autoscaler.capacity import seen
+from tests.autoscaler.capacity.stored import claim, stored, volume
 
 
 def pool(name: str = "gpu", *groups: dict[str, Any], active: int = 0, **spec: Any) -> InstancePool:
@@ -64,8 +65,8 @@ def test_a_pod_that_no_instance_would_help_says_why(what: dict[str, Any], want: 
 
 def test_groups_of_other_zones_than_a_pods_volume_do_not_take_it() -> None:
     claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    zones = {objects.Key("default", "data"): frozenset({"b"})}
-    result = explained(seen.pod(volumes=claimed), pool("gpu", group("a"), group("b")), claim_zones=zones)
+    there = stored(claim("data", "pv"), volume({keys.ZONE: ["b"]}))
+    result = explained(seen.pod(volumes=claimed), pool("gpu", group("a"), group("b")), storage=there)
     assert [verdict.says for verdict in result.verdicts] == ["the pod's volume is in zone b", "would take it"]
 
 

@@ -9,8 +9,8 @@ from autoscaler.capacity.scaleup import unhelpful
 from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Waiting
 from autoscaler.capacity.snapshot import Snapshot, Unhelpful
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import objects
 from tests.autoscaler.capacity import seen
+from tests.autoscaler.capacity.stored import claim, stored, volume
 
 TEMPLATE = cloud.TemplateRef(id="lt-1", version="1")
 A, B = (seen.group(zone=zone, template=TEMPLATE) for zone in "ab")
@@ -65,11 +65,11 @@ def test_it_is_over_after_an_hour_with_the_template_and_with_the_group() -> None
     assert unhelpful.recall(known, (), (B,), seen.NOW) == {}
 
 
-def test_pods_whose_volumes_are_in_other_zones_now_are_another_kind() -> None:
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    like = Waiting(seen.pod("claims", volumes=[volume]).shape, "default")
+def test_pods_whose_volume_claims_changed_are_another_kind() -> None:
+    claimed = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    like = Waiting(seen.pod("claims", volumes=[claimed]).shape, "default")
     unbound = noted(like=like)
-    bound = snapshot(unhelpful=unbound, claim_zones={objects.Key("default", "data"): frozenset({"a"})})
+    bound = snapshot(unhelpful=unbound, storage=stored(claim("data", "pv"), volume()))
     assert unhelpful.refused(snapshot(unhelpful=unbound), like)
     assert unhelpful.refused(bound, like) == {}
 

@@ -1,4 +1,4 @@
-"""A pod goes where its volumes are; a claim that is not bound yet says nothing."""
+"""Volumes, classes and limits as the API server sends them."""
 
 from typing import Any
 
@@ -6,44 +6,58 @@ import msgspec
 import pytest
 
 from autoscaler.capacity.scaleup import volumes
-from autoscaler.kube import objects
+from tests.autoscaler.capacity.stored import csi_node, storage_class, volume
 
-
-def volume(*terms: dict[str, list[str]]) -> volumes.Volume:
-    selector = [
-        {"matchExpressions": [{"key": key, "operator": "In", "values": values} for key, values in term.items()]}
-        for term in terms
-    ]
-    spec: dict[str, Any] = {"nodeAffinity": {"required": {"nodeSelectorTerms": selector}}} if terms else {}
-    body = {"metadata": {"name": "pv", "uid": "u", "resourceVersion": "1"}, "spec": spec}
-    return volumes.volume(msgspec.json.encode(body))
-
-
-def claim(name: str, bound: str = "pv") -> volumes.Claim:
-    metadata = {"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"}
-    return volumes.claim(msgspec.json.encode({"metadata": metadata, "spec": {"volumeName": bound}}))
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
 @pytest.mark.parametrize(
     ("made", "want"),
     [
         (volume(), None),
-        (volume({"topology.kubernetes.io/zone": ["a", "b"]}), {"a", "b"}),
+        (volume({ZONE: ["a", "b"]}), {"a", "b"}),
         (volume({"topology.ebs.csi.aws.com/zone": ["a"]}), {"a"}),
-        (volume({"topology.kubernetes.io/zone": ["a"]}, {"topology.kubernetes.io/zone": ["b"]}), {"a", "b"}),
-        (volume({"topology.kubernetes.io/zone": ["a"]}, {"kubernetes.io/hostname": ["x"]}), None),
+        (volume({ZONE: ["a"]}, {ZONE: ["b"]}), {"a", "b"}),
+        (volume({ZONE: ["a"]}, {HOST: ["x"]}), None),
     ],
 )
 def test_a_volumes_zones_are_those_that_all_its_terms_allow(made: volumes.Volume, want: set[str] | None) -> None:
     assert made.zones == want
 
 
-def test_a_pod_goes_where_all_of_its_volumes_are() -> None:
-    there = {
-        objects.Key("", "pv"): volume({"topology.kubernetes.io/zone": ["a", "b"]}),
-        objects.Key("", "other"): volume({"topology.kubernetes.io/zone": ["b", "c"]}),
-    }
-    zones = volumes.zones_of_claims([claim("one"), claim("two", "other"), claim("free", "")], there)
-    assert volumes.zones_of_pod(("one", "two", "free"), "n", zones) == frozenset({"b"})
-    assert volumes.zones_of_pod(("free",), "n", zones) is None
-    assert volumes.zones_of_pod(("one",), "elsewhere", zones) is None
+def test_a_local_volume_names_its_nodes() -> None:
+    assert volume({HOST: ["x"]}).hosts == {"x"}
+    assert volume({HOST: ["x"]}, {HOST: ["y"]}).hosts == {"x", "y"}
+    assert volume({ZONE: ["a"]}).hosts is None
+
+
+def test_a_volume_names_the_driver_that_attaches_it() -> None:
+    assert volume(csi={"driver": "efs.csi.aws.com"}).driver == "efs.csi.aws.com"
+    assert volume(awsElasticBlockStore={"volumeID": "vol-1"}).driver == volumes.EBS
+    assert volume().driver == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "waits", "zones"),
+    [
+        ({}, False, None),
+        ({"volumeBindingMode": "Immediate"}, False, None),
+        ({"volumeBindingMode": "WaitForFirstConsumer"}, True, None),
+        ({"allowedTopologies": [{"matchLabelExpressions": [{"key": ZONE, "values": ["a"]}]}]}, False, {"a"}),
+    ],
+)
+def test_a_class_says_when_and_where_volumes_are_made(
+    spec: dict[str, Any], waits: object, zones: set[str] | None
+) -> None:
+    made = storage_class("c", **spec)
+    assert (made.waits, made.zones) == (waits, zones)
+
+
+def test_an_old_provisioner_is_the_driver_that_does_its_work() -> None:
+    assert storage_class("c", provisioner="kubernetes.io/aws-ebs").driver == volumes.EBS
+
+
+def test_a_driver_without_a_limit_has_none() -> None:
+    assert csi_node("n", ebs=25, efs=None).limits == {"ebs": 25}
+    raw = {"metadata": {"name": "n", "uid": "n", "resourceVersion": "1"}, "spec": {"drivers": None}}
+    assert volumes.attach_limits(msgspec.json.encode(raw)).limits == {}

@@ -1,0 +1,98 @@
+"""What the volumes of pods ask of nodes, or why no node helps a pod with them. Pure.
+
+A claim that is bound binds its pods to where its volume is. One whose class waits for a pod says little: its volume is
+made where the pod goes. Any other claim must be bound before its pod can have a node, so that no new node helps.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from autoscaler.capacity.model import Reason, Rejection
+from autoscaler.capacity.scaleup.volumes import AttachLimits, Claim, StorageClass, Volume
+from autoscaler.kube import objects, shapes
+
+_BOUND: Final = "Bound"
+_LOST: Final = "Lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Storage:
+    """The volumes, claims and classes of a cluster. Compared by identity."""
+
+    claims: Mapping[objects.Key, Claim] = field(default_factory=dict)
+    volumes: Mapping[objects.Key, Volume] = field(default_factory=dict)
+    classes: Mapping[objects.Key, StorageClass] = field(default_factory=dict)
+    attach_limits: Mapping[objects.Key, AttachLimits] = field(default_factory=dict)
+    """By node, of those that said so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a pod's volumes ask of its node."""
+
+    zones: frozenset[str] | None = None
+    """Where all of them can be used; None: anywhere."""
+    hosts: frozenset[str] | None = None
+    """The same by host name."""
+    refused: Rejection | None = None
+    """Why the pod can have no node at all; None: it can."""
+
+
+NOTHING: Final = Needs()
+
+
+def needs(storage: Storage, shape: shapes.Shape, namespace: str) -> Needs:
+    """Say what a pod's volumes ask for; of what speaks against them, the first."""
+    if not shape.claims:
+        return NOTHING
+    found = [_claimed(storage, objects.Key(namespace, name)) for name in shape.claims]
+    return Needs(
+        zones=_common(each.zones for each in found),
+        hosts=_common(each.hosts for each in found),
+        refused=next((each.refused for each in found if each.refused is not None), None),
+    )
+
+
+def state(storage: Storage, shape: shapes.Shape, namespace: str) -> tuple[object, ...]:
+    """Return all about a pod's claims that decides where it can run: what was learned of another state is old."""
+    found = []
+    for name in shape.claims:
+        key = objects.Key(namespace, name)
+        claim, said = storage.claims.get(key), _claimed(storage, key)
+        own = (claim.meta.uid, claim.storage_class, claim.volume) if claim is not None else ()
+        found.append((own, tuple(sorted(said.zones or ())), tuple(sorted(said.hosts or ()))))
+    return tuple(found)
+
+
+def _claimed(storage: Storage, key: objects.Key) -> Needs:
+    """Say what one claim asks for."""
+    claim = storage.claims.get(key)
+    if claim is None:
+        return _refused(Reason.NO_CLAIM, key)
+    if claim.meta.deleted_at is not None:
+        return _refused(Reason.CLAIM_LEAVING, key)
+    volume = storage.volumes.get(objects.Key("", claim.volume)) if claim.volume else None
+    if claim.phase == _LOST or (claim.phase == _BOUND and volume is None):
+        return _refused(Reason.CLAIM_LOST, key)
+    if volume is not None:
+        return Needs(zones=volume.zones, hosts=volume.hosts)
+    return _unbound(storage, key, claim.storage_class)
+
+
+def _unbound(storage: Storage, key: objects.Key, name: str) -> Needs:
+    if not name:
+        return _refused(Reason.CLAIM_WITHOUT_CLASS, key)
+    found = storage.classes.get(objects.Key("", name))
+    if found is None:
+        return _refused(Reason.NO_STORAGE_CLASS, key, name)
+    return Needs(zones=found.zones) if found.waits else _refused(Reason.CLAIM_UNBOUND, key, name)
+
+
+def _refused(reason: Reason, key: objects.Key, message: str = "") -> Needs:
+    return Needs(refused=Rejection(reason=reason, what=key.name, message=message))
+
+
+def _common(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    known = [each for each in found if each is not None]
+    return frozenset.intersection(*known) if known else None

@@ -1,0 +1,122 @@
+"""Pods and their volumes in virtual time: whom no instance can help, and how many are started for whom."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from autoscaler.kube import kinds, port
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.capacity_world import NAMESPACE, Body, World, runtime
+
+TYPES = ("m5.large", "m5.xlarge", "m5.2xlarge")
+EBS = "ebs.csi.aws.com"
+
+
+def claiming(*claims: str) -> list[Body]:
+    return [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
+
+
+def add_claim(world: World, name: str, *, phase: str = "Pending", **spec: Any) -> None:
+    world.cluster.create(kinds.CLAIMS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
+    world.patch(kinds.CLAIMS, name, {"status": {"phase": phase}}, "status")
+
+
+def add_class(world: World, name: str, mode: str = "WaitForFirstConsumer", **more: Any) -> None:
+    body = {"metadata": {"name": name}, "provisioner": EBS, "volumeBindingMode": mode, **more}
+    world.cluster.create(kinds.STORAGE_CLASSES, body)
+
+
+def add_volume(world: World, name: str, key: str, value: str) -> None:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
+    spec = {"csi": {"driver": EBS, "volumeHandle": name}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+    world.cluster.create(kinds.VOLUMES, {"metadata": {"name": name}, "spec": spec})
+
+
+def told(world: World, pod: str) -> list[str]:
+    """Return why a pod was told that no instance is started for it, oldest first."""
+    return [each["message"] for each in world.events("NotTriggerScaleUp") if each["involvedObject"]["name"] == pod]
+
+
+@pytest.mark.accept("G26")
+@simulated
+async def test_pods_whose_claims_cannot_be_met_start_nothing_under_any_leader_and_are_told_why() -> None:
+    world = World()
+    world.add_pool(types=TYPES)
+    add_class(world, "now", "Immediate")
+    add_claim(world, "unbound", storageClassName="now")
+    add_claim(world, "classless")
+    add_claim(world, "unknown", storageClassName="typo")
+    add_claim(world, "lost", phase="Lost", volumeName="gone")
+    add_volume(world, "local", "kubernetes.io/hostname", "dead-node")
+    add_claim(world, "local", phase="Bound", volumeName="local")
+    want = {
+        "missing": "its volume claim missing does not exist",
+        "unbound": "its volume claim unbound has no volume yet",
+        "classless": "its volume claim classless has no volume and no StorageClass",
+        "unknown": "its volume claim unknown names StorageClass typo, which does not exist",
+        "lost": "its volume claim lost has lost its volume",
+        "local": "its volume is on node dead-node, which is gone",
+    }
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for name in want:
+            world.add_pod(name, volumes=claiming(name))
+        await asyncio.sleep(1800)
+    async with runtime(world, "b"):
+        await asyncio.sleep(1800)
+    assert len(world.cloud.instances) == 0
+    for name, text in want.items():
+        assert all(text in message for message in told(world, name)), told(world, name)
+        assert told(world, name)
+
+
+@pytest.mark.accept("G26")
+@simulated
+async def test_a_pod_is_told_again_when_its_claim_changes_and_served_when_it_can_be() -> None:
+    world = World()
+    world.add_pool(types=TYPES)
+    add_class(world, "later")
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("p", volumes=claiming("data"))
+        await asyncio.sleep(60)
+        add_claim(world, "data", storageClassName="typo")
+        await asyncio.sleep(60)
+        assert ["does not exist" in text for text in told(world, "p")] == [True, True]
+        assert "names StorageClass typo" in told(world, "p")[1]
+        assert len(world.cloud.instances) == 0
+        port.required(world.cluster.server.handle(port.Request(method="DELETE", path=_claim_path("data")), "admin"))
+        allowed = [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}]
+        add_class(world, "in-b", allowedTopologies=allowed)
+        add_claim(world, "data", storageClassName="in-b")
+        await asyncio.sleep(120)
+        assert [instance.key.zone for instance in world.cloud.instances.values()] == ["b"]
+        assert world.bound().keys() == {"p"}
+
+
+@pytest.mark.accept("G26", part="the scheduler is away")
+@simulated
+async def test_while_the_scheduler_is_away_pods_start_what_they_need_once_and_run_when_it_is_back() -> None:
+    world = World(schedules=False)
+    world.add_pool(types=TYPES, limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(5):
+            world.add_pod(f"p-{number}", cpu=f"{number + 1}00m")
+        await asyncio.sleep(600)
+    async with runtime(world, "b"):
+        await asyncio.sleep(600)
+        assert len(world.cloud.instances) == 1
+        (node,) = world.nodes()
+        for number in range(5):
+            world.bind(f"p-{number}", node["metadata"]["name"])
+        await asyncio.sleep(60)
+        world.add_pod("more", cpu="100m")  # like one that a node took: it is helped again, and there is room
+        world.add_pod("large", cpu="1800m")
+        await asyncio.sleep(120)
+        assert len(world.cloud.instances) == 2
+
+
+def _claim_path(name: str) -> str:
+    return kinds.CLAIMS.path(name, NAMESPACE)
