@@ -50,6 +50,8 @@ _REASONS: Final[Mapping[Reason, str]] = {
     Reason.AT_MAXIMUM: "the group has {wanted} of at most {available}",
     Reason.LIMIT: "{numbers}",
     Reason.PATIENCE: "{numbers}",
+    Reason.HOST_AFFINITY: "the pod must share a node with one that it names, and no node that has one has room",
+    Reason.NO_HOST: "all {wanted} pods must share one node, and none takes them all",
     Reason.ZONE_SPREAD: "one more in zone {what} makes a skew of {wanted}, and the pod allows {available}",
     Reason.ZONE_AFFINITY: "no pod that this one must be near is in zone {what}",
     Reason.ZONE_ANTI_AFFINITY: "zone {what} has a pod that must not be near this one",

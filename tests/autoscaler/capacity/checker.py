@@ -24,6 +24,7 @@ def violations(situation: model.Situation, placement: model.Placement) -> list[s
         *itertools.chain.from_iterable(_host(situation, node) for node in nodes),
         *_host_spread(nodes),
         *_zone_neighbours(situation, nodes),
+        *_company(situation, _merged(nodes, by_host=True), documented.HOST_KEY),
         *binding.zone_spread(nodes),
     ]
 
@@ -169,9 +170,10 @@ def _apart(pods: documented.Pods, *topology: str) -> list[wire.PodTerm]:
     return [term for term in terms if term.topology_key in topology]
 
 
-def _together(pods: documented.Pods) -> list[wire.PodTerm]:
+def _together(pods: documented.Pods, *topology: str) -> list[wire.PodTerm]:
     affinity = pods.shape.affinity
-    return list(affinity.pod_affinity.required) if affinity and affinity.pod_affinity else []
+    terms = affinity.pod_affinity.required if affinity and affinity.pod_affinity else ()
+    return [term for term in terms if term.topology_key in topology]
 
 
 def _collides(situation: model.Situation, pods: list[documented.Pods], *topology: str) -> Iterator[str]:
@@ -226,34 +228,39 @@ def _zone_neighbours(situation: model.Situation, nodes: list[documented.Node]) -
     for zone, pods in merged.items():
         if zone:
             yield from (f"{zone}: {said}" for said in _collides(situation, pods, *documented.ZONE_KEYS))
+    yield from _company(situation, merged, *documented.ZONE_KEYS)
+
+
+def _company(situation: model.Situation, merged: dict[str, list[documented.Pods]], *topology: str) -> Iterator[str]:
+    for zone, pods in merged.items():
         for holder in pods:
-            for term in _together(holder) if holder.demand is not None else ():
+            for term in _together(holder, *topology) if holder.demand is not None else ():
                 near = pods if zone else ()
                 if not any(documented.term_covers(situation, term, holder, other) for other in near):
                     yield f"{zone}: {holder.labels} has no company of {term}"
-    yield from _scattered(situation, merged)
+    yield from _scattered(situation, merged, *topology)
 
 
-def _scattered(situation: model.Situation, merged: dict[str, list[documented.Pods]]) -> Iterator[str]:
+def _scattered(situation: model.Situation, merged: dict[str, list[documented.Pods]], *topology: str) -> Iterator[str]:
     """The first pod of a zone must find company that does not need it; where there is none, all are in one zone."""
     everyone = [(zone, pods) for zone, some in merged.items() for pods in some if zone]  # no label, no domain
     for zone, holder in everyone:
-        for term in _together(holder) if holder.demand is not None else ():
+        for term in _together(holder, *topology) if holder.demand is not None else ():
             others = [(z, p) for z, p in everyone if documented.term_covers(situation, term, holder, p)]
-            free = {z for z, p in others if p.demand is None or term not in _together(p)}
+            free = {z for z, p in others if p.demand is None or term not in _together(p, *topology)}
             if free and zone not in free:
                 yield f"{holder.labels} keeps company in {zone}, and its company is in {free}"
             if not free and {z for z, _ in others} != {zone}:
                 yield f"{holder.labels} keeps company in {zone} and in { {z for z, _ in others} }"
 
 
-def _merged(nodes: list[documented.Node]) -> dict[str, list[documented.Pods]]:
-    """Add up the pods of a zone: alike if they are of one demand, or of one shape with the same labels."""
+def _merged(nodes: list[documented.Node], *, by_host: bool = False) -> dict[str, list[documented.Pods]]:
+    """Add up the pods of a zone or host: alike if they are of one demand, or of one shape with the same labels."""
     found: dict[str, dict[Any, documented.Pods]] = {}
     for node in nodes:
         for pods in node.pods:
             key = (id(pods.demand), id(pods.shape), pods.namespace, tuple(sorted(pods.labels.items())))
-            known = found.setdefault(node.zone, {}).setdefault(
+            known = found.setdefault(node.name if by_host else node.zone, {}).setdefault(
                 key,
                 documented.Pods(
                     namespace=pods.namespace, labels=pods.labels, shape=pods.shape, count=0, demand=pods.demand

@@ -47,7 +47,21 @@ class DemandRow:
 class Portion:
     """A part of a row, and how much of it is left to place."""
 
-    __slots__ = ("amounts", "asked", "groups", "host", "kind", "left", "now", "rooms", "row", "tiers", "zone")
+    __slots__ = (
+        "amounts",
+        "asked",
+        "groups",
+        "host",
+        "kind",
+        "left",
+        "now",
+        "parts",
+        "rooms",
+        "row",
+        "tiers",
+        "together",
+        "zone",
+    )
 
     def __init__(self, row: DemandRow, count: int, zone: str | None, masks: tuple[int, int, int]) -> None:
         rooms, asked, groups = masks
@@ -57,6 +71,10 @@ class Portion:
         """The only zone it may go to; None if any."""
         self.amounts = row.amounts
         self.host = None if row.pod_rules.host is rules.NOTHING else row.pod_rules.host
+        self.together = row.pod_rules.together
+        """Rules that a pod on the same host must match."""
+        self.parts: list[tuple[Portion, int]] = []
+        """What it stands for, where pods that share one host are taken as one."""
         self.rooms = row.rooms & rooms
         self.asked = row.asked & asked
         self.tiers = tuple(tier & groups for tier in row.tiers)
@@ -102,13 +120,19 @@ def _largest(field: supply_rows.SupplyRows) -> dict[str, int]:
 
 
 def _rank(demand: model.Demand, pod_rules: rules.PodRules, largest: dict[str, int]) -> tuple[object, ...]:
-    """Those that need a host each force the number of nodes, so they come first; then the largest share of a node."""
+    """Sort those last that join others; those first that need a host each; then by the largest share of a node."""
     shares = [amount / (largest[name] or 1) for name, amount in demand.shape.requests.items() if amount > 0]
     pools = [sorted(tier) for tier in demand.pools] if demand.pools is not None else None
     told = (demand.shape, demand.namespace, demand.labels, demand.scope, pools, demand.zones and sorted(demand.zones))
     refused = sorted((supply_rows.order(key), why) for key, why in demand.missed.items())
     identity = _ENCODER.encode((told, refused, sorted(demand.avoid), demand.count))
-    return (not _is_alone(pod_rules), -max(shares, default=0.0), -sum(sorted(shares)), identity)
+    return (
+        bool(pod_rules.together),
+        not _is_alone(pod_rules),
+        -max(shares, default=0.0),
+        -sum(sorted(shares)),
+        identity,
+    )
 
 
 def _is_alone(pod_rules: rules.PodRules) -> bool:

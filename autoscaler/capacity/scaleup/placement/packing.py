@@ -101,6 +101,11 @@ def _fitting(portion: demand_rows.Portion, count: int, free: list[int], tally: r
             if fits <= 0:
                 return 0
             count = fits
+    if portion.together and not all(map(tally.counts.get, portion.together)):
+        return 0
+    if portion.parts:
+        trial = tally.copy()
+        return int(all(joins(part, own, trial) for part, own in portion.parts))
     return tally.most(portion.host, count) if portion.host else count
 
 
@@ -109,6 +114,17 @@ def _take(portion: demand_rows.Portion, count: int, free: list[int], tally: rule
         free[resource] -= amount * count
     if portion.host:
         tally.add(portion.host, count)
+    for part, own in portion.parts:
+        joins(part, own, tally)
+
+
+def joins(portion: demand_rows.Portion, count: int, tally: rules.Tally) -> bool:
+    """Count pods on a host, and tell whether that bears all of them."""
+    if portion.host is None:
+        return True
+    is_borne = tally.most(portion.host, count) == count
+    tally.add(portion.host, count)
+    return is_borne
 
 
 class _PackingOrder:
@@ -229,7 +245,7 @@ class _Launching:
 
     def run(self) -> None:
         for portion in self._portions:
-            while portion.left:
+            while portion.left and not portion.together:  # who joins others starts no node
                 self._look_anew()
                 choices = portion.choices(self._open)
                 if not choices or not self._commit(self._propose(portion, choices), portion.groups):

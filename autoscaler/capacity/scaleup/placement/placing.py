@@ -7,13 +7,14 @@ limits, pools and counts.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model
 from autoscaler.capacity.scaleup.placement import (
     choosing,
     demand_rows,
+    hosts,
     packing,
     rejecting,
     supply_rows,
@@ -28,21 +29,19 @@ COMPARED: Final = 24
 def place(situation: model.Situation, policy: model.Policy | None = None) -> model.Placement:
     """Place all demands; what zones turn out to lack leads to another attempt, a few at most, and the best counts."""
     policy = policy or model.Policy()
-    field = supply_rows.SupplyRows(situation)
-    waiting = demand_rows.read(field)
-    census, learnt = zones.Census(field), zones.Learnt()
+    known, learnt = _Known.of(situation), zones.Learnt()
     best: _Attempt | None = None
-    for _ in range(2 * len(field.zones) + 1):
-        attempt = _Attempt.make(field, waiting, policy, census=census, learnt=learnt)
+    for _ in range(2 * len(known.field.zones) + 1):
+        attempt = _Attempt.make(known, policy, learnt)
         before = best.left if best else None
         best = attempt if best is None or attempt.left < best.left else best
         if not attempt.is_worth_another or (before is not None and attempt.left >= before and not attempt.can_move):
             break
     assert best is not None  # noqa: S101 (the range is never empty)
-    if len(waiting) <= COMPARED and best.kinds == 1:
-        plain = _Attempt.make(field, waiting, policy, census=census, learnt=learnt, may_deal=False)
+    if len(known.waiting) <= COMPARED and best.kinds == 1:
+        plain = _Attempt.make(known, policy, learnt, may_deal=False)
         best = min(best, plain, key=lambda attempt: (attempt.left, attempt.kinds, attempt.nodes))
-    return _result(field, waiting, best, census)
+    return _result(known, best)
 
 
 def why_not(situation: model.Situation, demand: model.Demand) -> tuple[model.Rejection, ...]:
@@ -50,8 +49,24 @@ def why_not(situation: model.Situation, demand: model.Demand) -> tuple[model.Rej
     alone = model.Situation(
         demands=(demand,), groups=situation.groups, limits=situation.limits, namespaces=situation.namespaces
     )
-    field = supply_rows.SupplyRows(alone)
-    return rejecting.Explainer(field, choosing.Chooser(field, model.Policy())).rejections(demand_rows.read(field)[0])
+    known = _Known.of(alone)
+    chooser = choosing.Chooser(known.field, model.Policy())
+    return rejecting.Explainer(known.field, chooser, together=known.together).rejections(known.waiting[0])
+
+
+class _Known(NamedTuple):
+    """The situation, made ready."""
+
+    field: supply_rows.SupplyRows
+    waiting: list[demand_rows.DemandRow]
+    census: zones.Census
+    together: list[hosts.Set]
+
+    @classmethod
+    def of(cls, situation: model.Situation) -> "_Known":
+        field = supply_rows.SupplyRows(situation)
+        waiting = demand_rows.read(field)
+        return cls(field, waiting, zones.Census(field), hosts.sets(field, waiting))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +87,13 @@ class _Attempt:
     """Whether rows that stay together have a zone that was not tried."""
 
     @classmethod
-    def make(
-        cls,
-        field: supply_rows.SupplyRows,
-        waiting: list[demand_rows.DemandRow],
-        policy: model.Policy,
-        *,
-        census: zones.Census,
-        learnt: zones.Learnt,
-        may_deal: bool = True,
-    ) -> "_Attempt":
+    def make(cls, known: _Known, policy: model.Policy, learnt: zones.Learnt, *, may_deal: bool = True) -> "_Attempt":
+        field, waiting, census, together = known
         chooser = choosing.Chooser(field, policy)
         division = zones.divide(field, waiting, census=census, open_groups=chooser.open, learnt=learnt)
-        packed = packing.pack(field, division.portions, chooser, may_deal=may_deal)
+        gathered = hosts.gather(field, division.portions, together)
+        packed = packing.pack(field, gathered.portions, chooser, may_deal=may_deal)
+        hosts.scatter(packed, gathered.sets)
         taught, can_move = _learn(division, packed, field, learnt), _learn_of_gangs(division, learnt)
         if division.options:
             trimming.trim(field, packed, census)
@@ -130,14 +139,20 @@ def _learn_of_gangs(division: zones.Division, learnt: zones.Learnt) -> bool:
     return news
 
 
-def _result(
-    field: supply_rows.SupplyRows, waiting: list[demand_rows.DemandRow], attempt: _Attempt, census: zones.Census
-) -> model.Placement:
+def _result(known: _Known, attempt: _Attempt) -> model.Placement:
+    field, waiting, census, together = known
     chooser, packed = attempt.chooser, attempt.packed
     placed: dict[int, int] = {}
     for _, _, portion, count in trimming.placed(field, packed):
         placed[portion.row.number] = placed.get(portion.row.number, 0) + count
-    missing = [(row, row.demand.count - placed.get(row.number, 0)) for row in waiting]
+    missing = {row: count for row in waiting if (count := row.demand.count - placed.get(row.number, 0))}
+    unplaced: Iterable[model.Unplaced] = ()
+    if missing:
+        explainer = rejecting.Explainer(field, chooser, trimming.counted(field, packed, census), together=together)
+        unplaced = (
+            model.Unplaced(demand=row.demand, count=count, rejections=explainer.rejections(row))
+            for row, count in missing.items()
+        )
     return model.Placement(
         landings=tuple(
             model.Landing(room=field.rooms[number].name, shares=_shares(content))
@@ -146,22 +161,7 @@ def _result(
         ),
         expected=_fillings([asked.key for asked in field.asked], packed.asked),
         launches=_fillings([group.key for group in field.groups], packed.groups),
-        unplaced=_unplaced(field, [(row, count) for row, count in missing if count], chooser, packed, census),
-    )
-
-
-def _unplaced(
-    field: supply_rows.SupplyRows,
-    missing: list[tuple[demand_rows.DemandRow, int]],
-    chooser: choosing.Chooser,
-    packed: packing.Packed,
-    census: zones.Census,
-) -> tuple[model.Unplaced, ...]:
-    if not missing:
-        return ()
-    explainer = rejecting.Explainer(field, chooser, trimming.counted(field, packed, census))
-    return tuple(
-        model.Unplaced(demand=row.demand, count=count, rejections=explainer.rejections(row)) for row, count in missing
+        unplaced=tuple(unplaced),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model
-from autoscaler.capacity.scaleup.placement import choosing, demand_rows, index, supply_rows, trimming
+from autoscaler.capacity.scaleup.placement import choosing, demand_rows, hosts, index, supply_rows, trimming
 from autoscaler.kube import selecting
 
 
@@ -17,8 +17,11 @@ class Explainer:
         field: supply_rows.SupplyRows,
         chooser: choosing.Chooser,
         spreads: Mapping[int, trimming.Counted] | None = None,
+        *,
+        together: Iterable[hosts.Set] = (),
     ) -> None:
         """Prepare; `spreads` is what matches each zone spread in the end, without it zone rules are left aside."""
+        self._together = {row.number: each for each in together for row in each.rows}
         self._field = field
         self._spreads = spreads
         self._refused = _merged(
@@ -47,13 +50,20 @@ class Explainer:
         for number in index.bits(left) if self._spreads is not None else ():
             why = _by_zone(self._field, row, number, self._spreads or {})
             told[why] = told.get(why, 0) | 1 << number
-        return tuple(dataclasses.replace(why, groups=self._named(groups)) for why, groups in told.items())
+        named = [dataclasses.replace(why, groups=self._named(groups)) for why, groups in told.items()]
+        whole = self._together.get(row.number)
+        if whole is not None and whole.count > 1:
+            named.insert(0, model.Rejection(reason=model.Reason.NO_HOST, wanted=whole.count))
+        return tuple(named)
 
     def _said(self, row: demand_rows.DemandRow) -> Iterator[tuple[int, model.Rejection]]:
         """Yield all that speaks against groups, in the order of the reasons."""
         yield from _by_pool(self._field, row.demand, self._refused)
         yield from _by_node(self._field, row.demand)
-        yield from _by_size(self._field, row)
+        whole = self._together.get(row.number)
+        yield from _by_size(self._field, row.amounts if whole is None else whole.amounts)
+        if row.pod_rules.together and whole is None:
+            yield self._field.group_index.all, model.Rejection(reason=model.Reason.HOST_AFFINITY)
         yield from self._closed
 
     def _named(self, groups: int) -> tuple[NodeGroupKey, ...]:
@@ -102,8 +112,8 @@ def _by_node(field: supply_rows.SupplyRows, demand: model.Demand) -> Iterator[tu
         yield outside, model.Rejection(reason=reason.VOLUME_ZONE, what=", ".join(sorted(demand.zones)))
 
 
-def _by_size(field: supply_rows.SupplyRows, row: demand_rows.DemandRow) -> Iterator[tuple[int, model.Rejection]]:
-    for resource, amount in row.amounts:
+def _by_size(field: supply_rows.SupplyRows, amounts: supply_rows.Amounts) -> Iterator[tuple[int, model.Rejection]]:
+    for resource, amount in amounts:
         small = field.group_index.all & ~field.groups_with([(resource, amount)])
         for family in field.families if small else ():
             if family.groups & small:

@@ -35,6 +35,8 @@ class Level(Enum):
     """Pods that match are spread over zones."""
     COMPANY = auto()
     """A pod that holds it goes to a zone where one matches."""
+    TOGETHER = auto()
+    """A pod that holds it goes to a host where one matches."""
 
 
 class Spread(NamedTuple):
@@ -80,6 +82,7 @@ class Own(NamedTuple):
     """At most so many may match where it is, by rule of host or zone."""
     spreads: tuple[tuple[int, int, int], ...] = ()
     company: tuple[int, ...] = ()
+    together: tuple[int, ...] = ()
     unsupported: str = ""
 
 
@@ -95,6 +98,10 @@ class PodRules(NamedTuple):
     """Rules of company that it holds."""
     wanted: tuple[int, ...] = ()
     """Rules of company that it matches."""
+    together: tuple[int, ...] = ()
+    """Rules of sharing a host that it holds."""
+    matched: frozenset[int] = frozenset()
+    """Rules of sharing a host that it matches; its host counts them."""
     unsupported: str = ""
 
     @property
@@ -151,12 +158,14 @@ class Book:
         for rule in sorted(matched):
             by_level[self.rules[rule].level].append(rule)
         return PodRules(
-            host=self._bounds(Level.HOST, own.limits, [*by_level[Level.HOST], *ports]),
+            host=self._bounds(Level.HOST, own.limits, [*by_level[Level.HOST], *by_level[Level.TOGETHER], *ports]),
             zone=self._bounds(Level.ZONE, own.limits, by_level[Level.ZONE]),
             spreads=tuple(Spread(rule, skew, least, rule in matched) for rule, skew, least in own.spreads),
             counted=tuple(by_level[Level.SPREAD]),
             company=own.company,
             wanted=tuple(by_level[Level.COMPANY]),
+            together=own.together,
+            matched=frozenset(by_level[Level.TOGETHER]),
             unsupported=own.unsupported,
         )
 
@@ -207,6 +216,7 @@ class Book:
             dict(sorted(draft.limits.items())),
             tuple(draft.spreads),
             tuple(draft.company),
+            tuple(draft.together),
             "; ".join(sorted(set(draft.unsupported))),
         )
 
@@ -241,6 +251,7 @@ class _Draft:
     limits: dict[int, int] = field(default_factory=dict)
     spreads: list[tuple[int, int, int]] = field(default_factory=list)
     company: list[int] = field(default_factory=list)
+    together: list[int] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
 
     def keep_apart(self, terms: Sequence[wire.PodTerm]) -> None:
@@ -260,6 +271,8 @@ class _Draft:
         for term in terms:
             if term.topology_key in _ZONES:
                 self.company.append(self._term(Level.COMPANY, term))
+            elif term.topology_key == keys.HOSTNAME:
+                self.together.append(self._term(Level.TOGETHER, term))
             else:
                 self.unsupported.append(f"affinity by {term.topology_key}")
 

@@ -27,7 +27,7 @@ def affinities(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         found |= builders.apart(draw(topology), draw(labels))
     if draw(st.integers(0, 3)) == 0:
-        found |= builders.together(keys.ZONE, draw(labels))
+        found |= builders.together(draw(topology), draw(labels))
     if draw(st.integers(0, 3)) == 0:
         operator = draw(st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]))
         values = draw(st.lists(st.sampled_from(ZONES), min_size=1, max_size=2))
