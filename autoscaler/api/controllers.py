@@ -112,12 +112,12 @@ _CAPACITY: Final = (
     permissions.rule(permissions.CORE, "pods/eviction", "create", Where.CLUSTER),
     permissions.rule("apps", "daemonsets", "list watch", Where.CLUSTER),  # what every new node will carry
     permissions.rule(permissions.CORE, "persistentvolumes persistentvolumeclaims", "list watch", Where.CLUSTER),
+    permissions.rule("storage.k8s.io", "storageclasses csinodes", "list watch", Where.CLUSTER),
     permissions.rule("storage.k8s.io", "volumeattachments", "list", Where.CLUSTER),  # before a node's instance ends
     # Who else scales this cluster's nodes:
     permissions.rule("coordination.k8s.io", "leases", "list", Where.CLUSTER),
     permissions.rule("apps", "deployments", "list", Where.CLUSTER),
     permissions.rule("karpenter.sh", "nodepools", "list", Where.CLUSTER),  # the kind may be absent
-    permissions.rule("storage.k8s.io", "storageclasses", "list watch", Where.CLUSTER),
     permissions.rule(permissions.CORE, "secrets", "get", Where.SECRET_NAMESPACES),  # credentials of accounts
     permissions.drain_object(),
     permissions.events(Where.CLUSTER),

@@ -16,7 +16,7 @@ from autoscaler.capacity.model import Demand, Placement, Policy, Situation
 from autoscaler.capacity.plan import NOTHING, Disruption, Launch, Memory, Plan, Unserved
 from autoscaler.capacity.records import instance_records
 from autoscaler.capacity.scaledown import drain_plan, drift, emptiness, node_repair
-from autoscaler.capacity.scaleup import demand, machine_demand, supply
+from autoscaler.capacity.scaleup import attachments, demand, machine_demand, supply
 from autoscaler.capacity.scaleup.colocation import colocation, gangs
 from autoscaler.capacity.scaleup.limits import offers
 from autoscaler.capacity.scaleup.missed_placements import Landed, Waiting
@@ -95,6 +95,8 @@ def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
         limits=offers.limits(snapshot),
         namespaces=snapshot.namespaces,
     )
+    gang_shapes = {pod.shape for gang in together for pod in gang.pods}
+    situation = attachments.limited(situation, snapshot, {like.shape for like in (*found, *gated)} | gang_shapes)
     pods = {made: tuple(found[like]) for like, made in demands.items()}
     pods |= {made: tuple(gated[like]) for like, made in silent.items()}
     settled = colocation.place(snapshot, situation, pods, policy=policy, together=together)

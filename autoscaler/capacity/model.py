@@ -17,6 +17,15 @@ from autoscaler.kube import objects, shapes
 PODS: Final = "pods"
 """The resource by which a node says how many pods it takes; every pod needs one of it."""
 
+ATTACHABLE: Final = "attachable-volumes-"
+"""How the resources begin by which volumes on a node are counted; a node that does not have one has no limit of it."""
+UNLIMITED: Final = 1 << 60
+
+
+def absent(resource: str) -> int:
+    """Return how much a node has of a resource that it does not name."""
+    return UNLIMITED if resource.startswith(ATTACHABLE) else 0
+
 
 class Reason(StrEnum):
     """Why a node group does not take a pod; the first that holds, in this order."""
@@ -147,6 +156,13 @@ class Demand:
     """Groups that do not take them, and why."""
     avoid: frozenset[str] = frozenset()
     """Rooms that proved unable to take them, by name."""
+    attachments: Mapping[str, int] = field(default_factory=dict)
+    """How many volumes of each are attached to their node, by a resource for each driver."""
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """What they take of a node."""
+        return {**self.shape.requests, **self.attachments} if self.attachments else self.shape.requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,18 +31,21 @@ class Watched:
         self.volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
         self.volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
         self.storage_classes = context.watch(kinds.STORAGE_CLASSES, volumes.storage_class)
+        self.attach_limits = context.watch(kinds.CSI_NODES, volumes.attach_limits)
         self._in_order = remembered.Remembered(_in_order)
+        self._storage = remembered.Remembered(_storage)
 
     def machines_in_order(self) -> dict[str, MachineSpec]:
         """Return machine groups that stay, the oldest first."""
         return self._in_order(self.machines.snapshot())
 
     def storage(self) -> storage.Storage:
-        """Return volumes, claims and classes."""
-        return storage.Storage(
-            claims=self.volume_claims.snapshot(),
-            volumes=self.volumes.snapshot(),
-            classes=self.storage_classes.snapshot(),
+        """Return volumes, claims and classes, and how many volumes nodes attach."""
+        return self._storage(
+            self.volume_claims.snapshot(),
+            self.volumes.snapshot(),
+            self.storage_classes.snapshot(),
+            self.attach_limits.snapshot(),
         )
 
     def afresh(self) -> dict[str, afresh.Afresh[Any]]:
@@ -51,6 +54,15 @@ class Watched:
             "pod_index": afresh.Afresh(self.pods, self.pod_index, pod_index.PodIndex, portion=INDEXED_PORTION),
             "node_index": afresh.Afresh(self.nodes, self.node_index, node_index.NodeIndex, portion=INDEXED_PORTION),
         }
+
+
+def _storage(
+    claims: Mapping[objects.Key, volumes.Claim],
+    found: Mapping[objects.Key, volumes.Volume],
+    classes: Mapping[objects.Key, volumes.StorageClass],
+    limits: Mapping[objects.Key, volumes.AttachLimits],
+) -> storage.Storage:
+    return storage.Storage(claims=claims, volumes=found, classes=classes, attach_limits=limits)
 
 
 def _in_order(machines: Mapping[objects.Key, objects.Custom[resources.Machine]]) -> dict[str, MachineSpec]:

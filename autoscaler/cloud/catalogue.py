@@ -30,6 +30,10 @@ _CPU_REST: Final = 25
 _KUBELET_MIB: Final = 255
 _POD_MIB: Final = 11
 _EVICTION_MIB: Final = 100
+_ATTACHMENTS: Final = 28
+"""Of a Nitro instance: volumes, network interfaces and accelerators share them (EC2's guide, "volume limits")."""
+_ROOT_AND_INTERFACES: Final = 3
+"""Taken when a node starts: its own volume and two interfaces."""
 _PODS_MAX: Final = 110
 _PODS_MAX_LARGE: Final = 250
 _MANY_VCPUS: Final = 30
@@ -57,6 +61,11 @@ class InstanceType:
         """The most pods a node takes."""
         addresses = self.network_interfaces * (self.addresses_per_interface - 1) + 2
         return min(addresses, _PODS_MAX_LARGE if self.vcpus > _MANY_VCPUS else _PODS_MAX)
+
+    @property
+    def attachable_volumes(self) -> int:
+        """How many EBS volumes a node is expected to attach; older types attach more, but none less by much."""
+        return max(1, _ATTACHMENTS - _ROOT_AND_INTERFACES - self.gpus)
 
     def capacity(self) -> dict[str, int]:
         """Return what a node has: cpu in millis, all else in units."""

@@ -65,6 +65,8 @@ class World:
         """What nodes offer instead of what they should."""
         self.extra_taints: tuple[Body, ...] = ()
         """Taints that nodes have when they register, besides those of their groups."""
+        self.attach_limits: dict[str, int] = {}
+        """How many volumes each CSI driver attaches to a node."""
         self._schedules = schedules
         if schedules:
             Scheduler(self.cluster)
@@ -195,11 +197,18 @@ class World:
             },
         )
 
+        drivers = [
+            {"name": driver, "nodeID": name, "topologyKeys": [], "allocatable": {"count": count}}
+            for driver, count in self.attach_limits.items()
+        ]
+        self.cluster.create(kinds.CSI_NODES, {"metadata": {"name": name}, "spec": {"drivers": drivers}})
+
     def _unregister(self, instance: SimulatedInstance) -> None:
         name = f"ip-{instance.id}"
         if any(node["metadata"]["name"] == name for node in self.nodes()):
-            request = port.Request(method="DELETE", path=kinds.NODES.path(name))
-            port.required(self.cluster.server.handle(request, "admin"))
+            for kind in (kinds.NODES, kinds.CSI_NODES):
+                request = port.Request(method="DELETE", path=kind.path(name))
+                port.required(self.cluster.server.handle(request, "admin"))
 
 
 def runtime(

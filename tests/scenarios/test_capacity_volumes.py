@@ -118,5 +118,64 @@ async def test_while_the_scheduler_is_away_pods_start_what_they_need_once_and_ru
         assert len(world.cloud.instances) == 2
 
 
+@pytest.mark.accept("G28")
+@simulated
+async def test_pods_with_volumes_start_as_many_instances_as_attach_them_and_all_run() -> None:
+    world = World()
+    world.attach_limits = {EBS: 25}
+    world.add_pool(types=("m5.8xlarge",))
+    add_class(world, "later")
+    async with runtime(world):
+        await asyncio.sleep(5)
+        add_pods(world, 60)
+        await asyncio.sleep(300)
+        assert (len(world.bound()), len(world.cloud.instances)) == (60, 3)
+        assert len(world.events("TriggeredScaleUp")) == 60
+        add_pods(world, 15, "more")  # as much as is left
+        await asyncio.sleep(300)
+        assert (len(world.bound()), len(world.cloud.instances)) == (75, 3)
+
+
+@pytest.mark.accept("G28")
+@simulated
+async def test_what_nodes_of_a_type_attach_is_learned_from_their_csi_nodes() -> None:
+    world = World()
+    world.attach_limits = {EBS: 6}
+    world.add_pool(types=("m5.8xlarge",))
+    add_class(world, "later")
+    async with runtime(world):
+        await asyncio.sleep(5)
+        add_pods(world, 12)
+        await asyncio.sleep(300)
+        assert (len(world.bound()), len(world.cloud.instances)) == (12, 2)
+        world.add_pod("greedy", volumes=claiming(*(f"c-{number}" for number in range(7))))
+        await asyncio.sleep(300)
+        assert "attachable-volumes-csi-ebs.csi.aws.com: wants 7, has 6" in told(world, "greedy")[0]
+        assert len(world.cloud.instances) == 2
+
+
+@pytest.mark.accept("G28")
+@simulated
+async def test_a_pod_with_more_volumes_than_any_node_attaches_starts_nothing() -> None:
+    world = World()
+    world.add_pool(types=("m5.8xlarge",))
+    add_class(world, "later")
+    for number in range(30):
+        add_claim(world, f"c-{number}", storageClassName="later")
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("greedy", volumes=claiming(*(f"c-{number}" for number in range(30))))
+        await asyncio.sleep(300)
+        assert "attachable-volumes-csi-ebs.csi.aws.com: wants 30, has 25" in told(world, "greedy")[0]
+        assert len(world.cloud.instances) == 0
+
+
+def add_pods(world: World, count: int, name: str = "c") -> None:
+    """Make small pods, each with a claim of its own."""
+    for number in range(count):
+        add_claim(world, f"{name}-{number}", storageClassName="later")
+        world.add_pod(f"{name}-{number}", cpu="100m", volumes=claiming(f"{name}-{number}"))
+
+
 def _claim_path(name: str) -> str:
     return kinds.CLAIMS.path(name, NAMESPACE)

@@ -99,6 +99,7 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
             pools=tiers[scope],
             zones=needs.zones,
             hosts=needs.hosts,
+            attachments=needs.attachments,
             refused=needs.refused or _lost_node(snapshot, needs.hosts),
             missed=unhelpful.refused(snapshot, like),
             avoid=lessons.avoid,

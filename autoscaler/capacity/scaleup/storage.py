@@ -4,21 +4,23 @@ A claim that is bound binds its pods to where its volume is. One whose class wai
 made where the pod goes. Any other claim must be bound before its pod can have a node, so that no new node helps.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from autoscaler.capacity.model import Reason, Rejection
+from autoscaler.capacity.model import ATTACHABLE, Reason, Rejection
 from autoscaler.capacity.scaleup.volumes import AttachLimits, Claim, StorageClass, Volume
 from autoscaler.kube import objects, shapes
 
 _BOUND: Final = "Bound"
 _LOST: Final = "Lost"
+_IN_TREE: Final = "kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Storage:
-    """The volumes, claims and classes of a cluster. Compared by identity."""
+    """The volumes, claims and classes of a cluster. Compared by identity: the same while nothing of it changes."""
 
     claims: Mapping[objects.Key, Claim] = field(default_factory=dict)
     volumes: Mapping[objects.Key, Volume] = field(default_factory=dict)
@@ -35,6 +37,8 @@ class Needs:
     """Where all of them can be used; None: anywhere."""
     hosts: frozenset[str] | None = None
     """The same by host name."""
+    attachments: Mapping[str, int] = field(default_factory=dict)
+    """How many of them are attached to the node, by a resource for each driver."""
     refused: Rejection | None = None
     """Why the pod can have no node at all; None: it can."""
 
@@ -46,12 +50,34 @@ def needs(storage: Storage, shape: shapes.Shape, namespace: str) -> Needs:
     """Say what a pod's volumes ask for; of what speaks against them, the first."""
     if not shape.claims:
         return NOTHING
-    found = [_claimed(storage, objects.Key(namespace, name)) for name in shape.claims]
+    claims = [objects.Key(namespace, name) for name in shape.claims]
+    found = [_claimed(storage, key) for key in claims]
+    attachments = {each for key in claims if (each := attached(storage, key)) is not None}
     return Needs(
+        attachments=Counter(driver for driver, _ in attachments),
         zones=_common(each.zones for each in found),
         hosts=_common(each.hosts for each in found),
         refused=next((each.refused for each in found if each.refused is not None), None),
     )
+
+
+def resource(driver: str) -> str:
+    """Return the name under which volumes of a driver are counted, which is Kubernetes' own."""
+    return f"{ATTACHABLE}csi-{driver}"
+
+
+def attached(storage: Storage, key: objects.Key) -> tuple[str, str] | None:
+    """Return as what a claim's volume counts on a node, and which it is; None if it is not attached to any."""
+    claim = storage.claims.get(key)
+    if claim is None:
+        return None
+    volume = storage.volumes.get(objects.Key("", claim.volume)) if claim.volume else None
+    if volume is not None:
+        return (resource(volume.driver), claim.volume) if volume.driver else None
+    made_by = storage.classes.get(objects.Key("", claim.storage_class))
+    if made_by is None or made_by.driver.startswith(_IN_TREE):
+        return None
+    return resource(made_by.driver), f"{key.namespace}/{key.name}"
 
 
 def state(storage: Storage, shape: shapes.Shape, namespace: str) -> tuple[object, ...]:

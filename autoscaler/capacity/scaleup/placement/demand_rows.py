@@ -121,7 +121,7 @@ def _largest(field: supply_rows.SupplyRows) -> dict[str, int]:
 
 def _rank(demand: model.Demand, pod_rules: rules.PodRules, largest: dict[str, int]) -> tuple[object, ...]:
     """Sort those last that join others; those first that need a host each; then by the largest share of a node."""
-    shares = [amount / (largest[name] or 1) for name, amount in demand.shape.requests.items() if amount > 0]
+    shares = [amount / (largest[name] or 1) for name, amount in demand.requests.items() if amount > 0]
     pools = [sorted(tier) for tier in demand.pools] if demand.pools is not None else None
     told = (demand.shape, demand.namespace, demand.labels, demand.scope, pools, demand.zones and sorted(demand.zones))
     refused = sorted((supply_rows.order(key), why) for key, why in demand.missed.items())
@@ -140,7 +140,7 @@ def _is_alone(pod_rules: rules.PodRules) -> bool:
 
 
 def _row(field: supply_rows.SupplyRows, number: int, demand: model.Demand, pod_rules: rules.PodRules) -> DemandRow:
-    requests = sorted((field.numbers[name], amount) for name, amount in demand.shape.requests.items() if amount > 0)
+    requests = sorted((field.numbers[name], amount) for name, amount in demand.requests.items() if amount > 0)
     amounts = ((0, 1), *((i, amount) for i, amount in requests if i))
     named = [(field.resources[i], amount) for i, amount in amounts]
     is_refused = bool(pod_rules.unsupported) or demand.refused is not None

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from autoscaler.capacity import model
 from autoscaler.kube import objects, selecting, shapes, wire
 
 Value = TypeVar("Value")
@@ -92,7 +93,8 @@ class Index:
     def _at_least(self, resource: str, amount: int) -> int:
         known = self._thresholds.get(resource)
         if known is None:
-            places = by_value([has.get(resource, 0) for has in self._amounts])
+            absent = model.absent(resource)
+            places = by_value([has.get(resource, absent) for has in self._amounts])
             known = self._thresholds[resource] = thresholds(list(places), list(places.values()))
         return at_least(known, amount)
 

@@ -52,6 +52,7 @@ class SupplyRows:
     def __init__(self, situation: model.Situation) -> None:
         self.situation = situation
         self.resources = _resources(situation.demands)
+        self._absent = [(name, model.absent(name)) for name in self.resources]
         self.numbers = {name: number for number, name in enumerate(self.resources)}
         self.groups = sorted(situation.groups, key=lambda group: order(group.key))
         self.rooms = sorted(situation.rooms, key=lambda room: room.name)
@@ -80,7 +81,7 @@ class SupplyRows:
 
     def vector(self, amounts: Mapping[str, int]) -> tuple[int, ...]:
         """Return amounts by the number of their resource."""
-        return tuple([amounts.get(name, 0) for name in self.resources])
+        return tuple([amounts.get(name, absent) for name, absent in self._absent])
 
     def _by_zone(self) -> dict[str, tuple[int, int, int]]:
         rooms = index.by_value(self.room_zones)
@@ -184,7 +185,7 @@ def mask(flags: Iterable[bool]) -> int:
 def _resources(demands: Sequence[model.Demand]) -> list[str]:
     """Number the resources that anybody asks for: pods, cpu and memory first."""
     first = [model.PODS, CPU, MEMORY]
-    asked = {name for demand in demands for name, amount in demand.shape.requests.items() if amount > 0}
+    asked = {name for demand in demands for name, amount in demand.requests.items() if amount > 0}
     return [*first, *sorted(asked.difference(first))]
 
 

@@ -27,9 +27,9 @@ def test_a_pod_goes_where_all_of_its_volumes_are() -> None:
         claim("free", storage_class="later"),
         storage_class("later", **LATER),
     )
-    assert storage.needs(there, shape("one", "two", "free"), "default") == storage.Needs(zones=frozenset({"b"}))
+    assert storage.needs(there, shape("one", "two", "free"), "default").zones == {"b"}
     assert storage.needs(there, shape("here"), "default") == storage.Needs(hosts=frozenset({"x"}))
-    assert storage.needs(there, shape("free"), "default") == storage.NOTHING
+    assert storage.needs(there, shape("free"), "default").zones is None
     assert storage.needs(there, shape(), "default") == storage.NOTHING
 
 
