@@ -44,6 +44,7 @@ _REASONS: Final[Mapping[Reason, str]] = {
     Reason.SELECTOR: "its nodes do not have the label {what}",
     Reason.AFFINITY: "its nodes do not match the pod's node affinity",
     Reason.TAINT: "the pod does not tolerate the taint {what}",
+    Reason.HOST_PORT: "a DaemonSet uses port {what} of its nodes",
     Reason.VOLUME_ZONE: "the pod's volume is in zone {what}",
     Reason.VOLUME_NODE: "the pod's volume is on node {what}",
     Reason.INSUFFICIENT: "{what}: wants {wanted}, has {available}",

@@ -71,6 +71,8 @@ class Reason(StrEnum):
     SELECTOR = "NodeSelectorMismatch"
     AFFINITY = "NodeAffinityMismatch"
     TAINT = "UntoleratedTaint"
+    HOST_PORT = "HostPortInUse"
+    """A DaemonSet uses the port `what` of the group's nodes."""
     VOLUME_ZONE = "VolumeInOtherZone"
     VOLUME_NODE = "VolumeOnOtherNode"
     """The pod's volume can be used on the node `what` alone."""
@@ -197,6 +199,8 @@ class Template:
     taints: tuple[objects.NodeTaint, ...] = ()
     capacity: Mapping[str, int] | None = None
     """What the instance has, by which waste is measured. None: as much as is allocatable."""
+    host_ports: frozenset[tuple[str, int]] = frozenset()
+    """Ports of the host that DaemonSets use, by protocol and number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ def of(pod: wire.Pod) -> Shape:
         tolerations=spec.tolerations,
         spread=spec.topology_spread_constraints,
         claims=claims,
-        host_ports=_host_ports(spec.containers),
+        host_ports=_host_ports((*spec.containers, *filter(_is_sidecar, spec.init_containers))),
         resource_claims=bool(spec.resource_claims),
         namespace=pod.metadata.namespace if is_relative else "",
         labels=pod.metadata.labels if is_relative else {},
@@ -76,7 +76,7 @@ def requests(pod: wire.Pod) -> dict[str, int]:
     peak: dict[str, int] = {}
     for container in spec.init_containers:
         own = _request(container, resized)
-        if container.restart_policy == "Always":
+        if _is_sidecar(container):
             _add(sidecars, own)
             _raise_to(peak, sidecars)
         else:
@@ -161,6 +161,11 @@ def _claim(pod: wire.Pod, volume: wire.Volume) -> str:
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.metadata.name}-{volume.name}"
+
+
+def _is_sidecar(container: wire.Container) -> bool:
+    """Tell whether an init container goes on running."""
+    return container.restart_policy == "Always"
 
 
 def _host_ports(containers: Iterable[wire.Container]) -> tuple[tuple[str, str, int], ...]:

@@ -294,6 +294,7 @@ class _Builder:
         """Return the labels that the kubelet registers its node with."""
         tags = dict(tag.partition("=")[::2] for tag in self.pool.tags)
         return {
+            keys.CAPACITY_TYPE: self.pool.capacity_type.upper().replace("-", "_"),
             **self.pool.labels,
             **{keys.tag_label(tag): value for tag, value in tags.items()},
             **({keys.ACCELERATOR: _accelerator(offer.gpu_name)} if offer.gpus and offer.gpu_name else {}),

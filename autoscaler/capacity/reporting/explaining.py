@@ -14,7 +14,7 @@ from autoscaler.capacity import messages, work
 from autoscaler.capacity.indexes import pod_index
 from autoscaler.capacity.model import Demand, Group, Limit, LimitKind, Reason, Rejection, Room, Situation, Template
 from autoscaler.capacity.reporting import pool_status
-from autoscaler.capacity.scaleup import demand, ephemeral, missed_placements, placement, supply
+from autoscaler.capacity.scaleup import demand, ephemeral, missed_placements, placement, supply, templates
 from autoscaler.capacity.scaleup.limits import budgets
 from autoscaler.capacity.scaleup.storage import Storage
 from autoscaler.capacity.snapshot import Snapshot
@@ -168,7 +168,9 @@ def _group(pool: InstancePool, group: NodeGroup) -> Group:
     return Group(
         key=_required_key(pool, group),
         template=Template(
-            labels=group.labels, allocatable=shapes.amounts(group.allocatable), taints=ephemeral.planned(taints)
+            labels=templates.completed(group.labels),
+            allocatable=shapes.amounts(group.allocatable),
+            taints=ephemeral.planned(taints),
         ),
         more=group.maximum - max(group.desired, group.instances),
         nodes=max(group.desired, group.instances),

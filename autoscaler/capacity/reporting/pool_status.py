@@ -202,7 +202,7 @@ def _stated(
         "desired": group.desired,
         "instances": len(group.members),
         "allocatable": quantities(template.allocatable) if template else {},
-        "labels": dict(sorted(template.labels.items())) if template else {},
+        "labels": _told_labels(template.labels) if template else {},
         "taints": [taint.model_dump(mode="json", by_alias=True) for taint in group.node.taints],
         **({} if told is None or learned is None else {"templateHash": told, "learned": quantities(learned)}),
     }
@@ -236,3 +236,7 @@ def _unread(groups: Iterable[cloud.NodeGroup], snapshot: Snapshot) -> Iterator[s
             yield f"{group.name}: {short.message}"
         elif group.name in snapshot.unread:
             yield f"{group.name}: why it lacks instances cannot be read: {snapshot.unread[group.name]}"
+
+
+def _told_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in sorted(labels.items()) if key not in templates.DERIVED}

@@ -5,7 +5,9 @@ which selects it will add. Room is what the instance
 type leaves for pods, less what DaemonSets will take of it; where an instance is for one pod alone, it is room for one.
 """
 
+import re
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.api.resources.machines import MachineSpec
@@ -17,6 +19,18 @@ from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects, selecting, shapes, wire
+
+_REGION: Final = re.compile(r"[a-z]+(?:-[a-z]+)+-[0-9]+")
+"""How the name of a zone begins, local zones' too."""
+_OLD_NAMES: Final = {
+    keys.OS: keys.OS_BETA,
+    keys.ARCHITECTURE: keys.ARCHITECTURE_BETA,
+    keys.INSTANCE_TYPE: keys.INSTANCE_TYPE_BETA,
+    keys.ZONE: keys.ZONE_BETA,
+    keys.REGION: keys.REGION_BETA,
+}
+DERIVED: Final = frozenset({keys.REGION, *_OLD_NAMES.values()}) - {keys.ZONE_BETA}
+"""Labels that follow from others, so that a status need not have them."""
 
 
 def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:
@@ -44,38 +58,40 @@ def _of(  # all that a template is made from: what is remembered depends on noth
     labels = {**own, **coming.labels}
     first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in node.taints)
     taints = (*first, *coming.taints)
-    left = _without_daemons(allocatable, daemons, labels, taints)
+    carried = [daemon for daemon in daemons if _takes(daemon, labels, taints)]
+    left = _without(allocatable, carried)
     return Template(
         labels=labels,
         allocatable={**left, PODS: min(1, left.get(PODS, 0))} if ephemeral.is_for_one(taints) else left,
         taints=ephemeral.planned(taints),
         capacity={**kind.capacity(), **node.resources},
+        host_ports=frozenset((protocol, port) for daemon in carried for _, protocol, port in daemon.host_ports),
     )
 
 
+def completed(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Add the labels that kubelets and the cloud's controller derive from others: the region, and old names."""
+    region = _REGION.match(labels.get(keys.ZONE, ""))
+    named = {**({keys.REGION: region.group()} if region else {}), **labels}
+    return {**{old: named[new] for new, old in _OLD_NAMES.items() if new in named}, **named}
+
+
 def _labels(key: NodeGroupKey, node: cloud.NodeTemplate, kind: catalogue.InstanceType) -> Mapping[str, str]:
-    return {
+    own = {
         keys.OS: "linux",
         keys.ARCHITECTURE: str(kind.architecture),
         keys.INSTANCE_TYPE: key.instance_type,
         keys.ZONE: key.zone,
-        keys.ZONE_BETA: key.zone,
-        **node.labels,
     }
+    return completed({**own, **node.labels})
 
 
-def _without_daemons(
-    allocatable: Mapping[str, int],
-    daemons: Iterable[shapes.Shape],
-    labels: Mapping[str, str],
-    taints: tuple[objects.NodeTaint, ...],
-) -> Mapping[str, int]:
+def _without(allocatable: Mapping[str, int], daemons: Iterable[shapes.Shape]) -> Mapping[str, int]:
     left = dict(allocatable)
     for daemon in daemons:
-        if _takes(daemon, labels, taints):
-            left[PODS] = left.get(PODS, 0) - 1
-            for name, amount in daemon.requests.items():
-                left[name] = left.get(name, 0) - amount
+        left[PODS] = left.get(PODS, 0) - 1
+        for name, amount in daemon.requests.items():
+            left[name] = left.get(name, 0) - amount
     return {name: max(0, amount) for name, amount in left.items()}
 
 

@@ -99,6 +99,14 @@ def test_what_decides_where_a_pod_may_go_makes_another_shape(difference: dict[st
     assert shapes.of(pod(spec)) is not shapes.of(pod({**spec, **difference}))
 
 
+def test_ports_of_the_host_are_those_of_containers_that_run_together_sidecars_included() -> None:
+    def using(port: int, **more: Any) -> dict[str, Any]:
+        return container("1", name=f"c-{port}", ports=[{"hostPort": port}], **more)
+
+    spec = {"containers": [using(80)], "initContainers": [using(81, restartPolicy="Always"), using(82)]}
+    assert shapes.of(pod(spec)).host_ports == (("", "TCP", 80), ("", "TCP", 81))
+
+
 def test_labels_matter_to_a_shape_only_where_pods_look_at_each_other() -> None:
     spread = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": {"matchLabels": {"x": "1"}}}
     spec = {"containers": [container("1")], "topologySpreadConstraints": [spread]}

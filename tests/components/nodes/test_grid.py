@@ -121,6 +121,7 @@ def test_every_group_carries_discovery_and_template_tags() -> None:
         "kubernetes.io/cluster/c": "owned",
         "sluice.dev/instance-pool": "gpu",
         f"{template}/label/node.type": "bai-worker",
+        f"{template}/label/eks.amazonaws.com/capacityType": "ON_DEMAND",
         f"{template}/label/sluice.dev/instance-pool": "gpu",
         f"{template}/label/topology.kubernetes.io/zone": "eu-west-1b",
         f"{template}/label/failure-domain.beta.kubernetes.io/zone": "eu-west-1b",

@@ -49,6 +49,18 @@ PODS: dict[str, tuple[str, dict[str, Any]]] = {
     "zone": ("silver", {"nodeSelector": {keys.ZONE: "eu-west-1b"}}),
     "zone-by-its-old-key": ("silver", {"nodeSelector": {keys.ZONE_BETA: "eu-west-1b"}}),
     "instance-type": ("plain", {"nodeSelector": {keys.INSTANCE_TYPE: "m5.xlarge"}}),
+    "old-names": (
+        "plain",
+        {
+            "nodeSelector": {
+                keys.REGION: "eu-west-1",
+                keys.REGION_BETA: "eu-west-1",
+                keys.INSTANCE_TYPE_BETA: "m5.xlarge",
+                keys.ARCHITECTURE_BETA: "amd64",
+                keys.OS_BETA: "linux",
+            }
+        },
+    ),
     "any-label": ("gold", {"nodeSelector": {"tier": "gold"}}),
     "in": ("gold", {"affinity": needs(("tier", "In", ["gold", "bronze"]))}),
     "not-in": ("plain", {"affinity": needs(("tier", "NotIn", ["gold", "silver"]))}),

@@ -170,6 +170,8 @@ def groups_of(field: supply_rows.SupplyRows, demand: model.Demand) -> int:
     found = groups.eligible(shape) & groups.tolerated(shape.tolerations)
     if demand.hosts is not None:
         return 0
+    if shape.host_ports:
+        found &= ~supply_rows.using_ports(shape, [group.template for group in field.groups])
     if demand.zones is not None:
         found &= supply_rows.mask(zone in demand.zones for zone in field.group_zones)
     if demand.pools is not None:
@@ -205,6 +207,8 @@ def _asked(field: supply_rows.SupplyRows, demand: model.Demand) -> int:
     if demand.hosts is not None:
         return 0
     found = asked.eligible(shape) & asked.tolerated(shape.tolerations)
+    if shape.host_ports:
+        found &= ~supply_rows.using_ports(shape, [one.template for one in field.asked])
     if demand.zones is not None:
         found &= supply_rows.mask(one.key.zone in demand.zones for one in field.asked)
     if demand.missed:

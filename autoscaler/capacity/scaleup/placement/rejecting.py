@@ -105,6 +105,10 @@ def _by_node(field: supply_rows.SupplyRows, demand: model.Demand) -> Iterator[tu
         if taint is not None:
             what = f"{taint.key}={taint.value}:{taint.effect}"
             yield groups, model.Rejection(reason=reason.TAINT, what=what)
+    if shape.host_ports:
+        used = supply_rows.using_ports(shape, [group.template for group in field.groups])
+        ports = ", ".join(sorted({str(port) for _, _, port in shape.host_ports}))
+        yield used, model.Rejection(reason=reason.HOST_PORT, what=ports)
     if demand.hosts is not None:
         yield nodes.all, model.Rejection(reason=reason.VOLUME_NODE, what=", ".join(sorted(demand.hosts)))
     if demand.zones is not None:

@@ -13,6 +13,7 @@ from autoscaler.api import keys
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import model
 from autoscaler.capacity.scaleup.placement import index, rules
+from autoscaler.kube import shapes
 
 MEMORY: Final = "memory"
 CPU: Final = "cpu"
@@ -180,6 +181,12 @@ def mask(flags: Iterable[bool]) -> int:
             found |= bit
         bit <<= 1
     return found
+
+
+def using_ports(shape: shapes.Shape, templates: Iterable[model.Template]) -> int:
+    """Return the nodes on which DaemonSets use a port that a shape needs."""
+    wanted = {(protocol, port) for _, protocol, port in shape.host_ports}
+    return mask(not wanted.isdisjoint(template.host_ports) for template in templates)
 
 
 def _resources(demands: Sequence[model.Demand]) -> list[str]:

@@ -184,6 +184,18 @@ def test_a_port_of_the_host_is_used_once() -> None:
     assert nodes(placed(demand(count=3, containers=[port]), groups=[group()])) == 3
 
 
+def test_a_port_that_daemons_use_on_new_nodes_is_not_free_there() -> None:
+    port = {"name": "main", "ports": [{"hostPort": 80}], "resources": {"requests": {"cpu": "100m"}}}
+    taken = dataclasses.replace(builders.template("b"), host_ports=frozenset({("TCP", 80), ("UDP", 53)}))
+    groups = [group("a"), dataclasses.replace(group("b"), template=taken)]
+    assert list(placed(demand(count=3, containers=[port]), groups=groups).new_nodes()) == [builders.key("a")]
+    asked = [model.Asked(key=builders.key("b"), template=taken, nodes=1)]
+    result = placed(demand(containers=[port]), groups=groups[1:], asked=asked)
+    assert (nodes(result), result.expected, reasons(result)[model.Reason.HOST_PORT].what) == (0, (), "80")
+    other = {**port, "ports": [{"hostPort": 53}]}
+    assert nodes(placed(demand(containers=[other]), groups=groups[1:])) == 1  # another protocol
+
+
 def test_a_spread_over_hosts_bounds_what_a_host_gets() -> None:
     wide = demand(100, count=12, labels=WEB, topologySpreadConstraints=builders.spread(keys.HOSTNAME, WEB, max_skew=3))
     assert nodes(placed(wide, groups=[group()])) == 4
