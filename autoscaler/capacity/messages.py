@@ -51,6 +51,8 @@ _REASONS: Final[Mapping[Reason, str]] = {
     Reason.AT_MAXIMUM: "the group has {wanted} of at most {available}",
     Reason.LIMIT: "{numbers}",
     Reason.PATIENCE: "{numbers}",
+    Reason.NO_LABEL: "the pod must be near others by {what}, and its nodes are not known to have that label",
+    Reason.LABEL_AFFINITY: "no pod that this one must be near has the {what} of its nodes",
     Reason.HOST_AFFINITY: "the pod must share a node with one that it names, and no node that has one has room",
     Reason.NO_HOST: "all {wanted} pods must share one node, and none takes them all",
     Reason.ZONE_SPREAD: "one more in zone {what} makes a skew of {wanted}, and the pod allows {available}",

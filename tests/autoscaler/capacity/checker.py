@@ -6,12 +6,15 @@ wrong, in words; an empty list means that the pods can be bound as planned.
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from autoscaler.capacity import model
 from autoscaler.kube import wire
 from tests.autoscaler.capacity import binding, documented
+
+OTHER_KEY = "rack"
+"""A label of nodes that is neither host nor zone, as tests use it."""
 
 
 def violations(situation: model.Situation, placement: model.Placement) -> list[str]:
@@ -24,7 +27,8 @@ def violations(situation: model.Situation, placement: model.Placement) -> list[s
         *itertools.chain.from_iterable(_host(situation, node) for node in nodes),
         *_host_spread(nodes),
         *_zone_neighbours(situation, nodes),
-        *_company(situation, _merged(nodes, by_host=True), documented.HOST_KEY),
+        *_company(situation, _merged(nodes, by=lambda node: node.name), documented.HOST_KEY),
+        *_company(situation, _merged(nodes, by=lambda node: node.labels.get(OTHER_KEY, "")), OTHER_KEY),
         *binding.zone_spread(nodes),
     ]
 
@@ -254,13 +258,15 @@ def _scattered(situation: model.Situation, merged: dict[str, list[documented.Pod
                 yield f"{holder.labels} keeps company in {zone} and in { {z for z, _ in others} }"
 
 
-def _merged(nodes: list[documented.Node], *, by_host: bool = False) -> dict[str, list[documented.Pods]]:
-    """Add up the pods of a zone or host: alike if they are of one demand, or of one shape with the same labels."""
+def _merged(
+    nodes: list[documented.Node], by: Callable[[documented.Node], str] = lambda node: node.zone
+) -> dict[str, list[documented.Pods]]:
+    """Add up the pods of a zone, or of what else: alike if they are of one demand, or of a shape and its labels."""
     found: dict[str, dict[Any, documented.Pods]] = {}
     for node in nodes:
         for pods in node.pods:
             key = (id(pods.demand), id(pods.shape), pods.namespace, tuple(sorted(pods.labels.items())))
-            known = found.setdefault(node.name if by_host else node.zone, {}).setdefault(
+            known = found.setdefault(by(node), {}).setdefault(
                 key,
                 documented.Pods(
                     namespace=pods.namespace, labels=pods.labels, shape=pods.shape, count=0, demand=pods.demand

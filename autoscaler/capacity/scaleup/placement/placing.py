@@ -15,6 +15,7 @@ from autoscaler.capacity.scaleup.placement import (
     choosing,
     demand_rows,
     hosts,
+    near,
     packing,
     rejecting,
     supply_rows,
@@ -65,7 +66,7 @@ class _Known(NamedTuple):
     @classmethod
     def of(cls, situation: model.Situation) -> "_Known":
         field = supply_rows.SupplyRows(situation)
-        waiting = demand_rows.read(field)
+        waiting = near.narrow(field, demand_rows.read(field))
         return cls(field, waiting, zones.Census(field), hosts.sets(field, waiting))
 
 

@@ -62,6 +62,10 @@ class Explainer:
         yield from _by_node(self._field, row.demand)
         whole = self._together.get(row.number)
         yield from _by_size(self._field, row.amounts if whole is None else whole.amounts)
+        for key in sorted({self._field.book.rules[rule].key for rule in row.pod_rules.near}):
+            unknown = self._field.group_index.with_value(key).get(None, 0)
+            yield unknown, model.Rejection(reason=model.Reason.NO_LABEL, what=key)
+            yield ~row.kind, model.Rejection(reason=model.Reason.LABEL_AFFINITY, what=key)
         if row.pod_rules.together and whole is None:
             yield self._field.group_index.all, model.Rejection(reason=model.Reason.HOST_AFFINITY)
         yield from self._closed

@@ -36,7 +36,7 @@ class Level(Enum):
     COMPANY = auto()
     """A pod that holds it goes to a zone where one matches."""
     TOGETHER = auto()
-    """A pod that holds it goes to a host where one matches."""
+    """A pod that holds it goes where one matches: to its host, or to a node that has a label in common with it."""
 
 
 class Spread(NamedTuple):
@@ -60,6 +60,8 @@ class Rule:
     """One of those that hold it: a spread looks only at nodes that its holders select."""
     honours_taints: bool = False
     honours_affinity: bool = True
+    key: str = ""
+    """The label that nodes have in common, where pods go together."""
 
 
 class Bounds(NamedTuple):
@@ -100,8 +102,10 @@ class PodRules(NamedTuple):
     """Rules of company that it matches."""
     together: tuple[int, ...] = ()
     """Rules of sharing a host that it holds."""
+    near: tuple[int, ...] = ()
+    """The same for other labels."""
     matched: frozenset[int] = frozenset()
-    """Rules of sharing a host that it matches; its host counts them."""
+    """Such rules that it matches; its host counts them."""
     unsupported: str = ""
 
     @property
@@ -164,7 +168,8 @@ class Book:
             counted=tuple(by_level[Level.SPREAD]),
             company=own.company,
             wanted=tuple(by_level[Level.COMPANY]),
-            together=own.together,
+            together=tuple(rule for rule in own.together if self.rules[rule].key == keys.HOSTNAME),
+            near=tuple(rule for rule in own.together if self.rules[rule].key != keys.HOSTNAME),
             matched=frozenset(by_level[Level.TOGETHER]),
             unsupported=own.unsupported,
         )
@@ -271,10 +276,8 @@ class _Draft:
         for term in terms:
             if term.topology_key in _ZONES:
                 self.company.append(self._term(Level.COMPANY, term))
-            elif term.topology_key == keys.HOSTNAME:
-                self.together.append(self._term(Level.TOGETHER, term))
             else:
-                self.unsupported.append(f"affinity by {term.topology_key}")
+                self.together.append(self._term(Level.TOGETHER, term))
 
     def spread_out(self) -> None:
         for spread in self.shape.spread:
@@ -302,8 +305,9 @@ class _Draft:
             namespaces=names,
             namespace_selector=term.namespace_selector,
             holder=self.shape,
+            key=term.topology_key if level is Level.TOGETHER else "",
         )
-        return self.book.note(rule, (selector, sorted(names), term.namespace_selector))
+        return self.book.note(rule, (selector, sorted(names), term.namespace_selector, rule.key))
 
     def _spread(self, level: Level, spread: wire.Spread) -> int:
         selector = _narrowed(spread.label_selector, self.shape.labels, spread.match_label_keys, ())

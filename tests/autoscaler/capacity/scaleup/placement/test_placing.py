@@ -308,8 +308,6 @@ def test_what_is_not_planned_for_is_said_and_not_guessed() -> None:
     assert reasons(placed(claim, groups=[group()]))[model.Reason.UNSUPPORTED].what == "devices by resource claim"
     rack = demand(labels=WEB, affinity=builders.apart("rack", WEB))
     assert reasons(placed(rack, groups=[group()]))[model.Reason.UNSUPPORTED].what == "anti-affinity by rack"
-    near = demand(labels=WEB, affinity=builders.together("rack", WEB))
-    assert "affinity by" in reasons(placed(near, groups=[group()]))[model.Reason.UNSUPPORTED].what
 
 
 def test_a_refused_group_gets_nothing_and_says_why() -> None:

@@ -27,7 +27,7 @@ def affinities(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         found |= builders.apart(draw(topology), draw(labels))
     if draw(st.integers(0, 3)) == 0:
-        found |= builders.together(draw(topology), draw(labels))
+        found |= builders.together(draw(st.sampled_from([*TOPOLOGIES, checker.OTHER_KEY])), draw(labels))
     if draw(st.integers(0, 3)) == 0:
         operator = draw(st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]))
         values = draw(st.lists(st.sampled_from(ZONES), min_size=1, max_size=2))
@@ -89,6 +89,7 @@ def residents() -> st.SearchStrategy[list[model.Resident]]:
     return st.lists(st.builds(one, labels, topology, labels, st.integers(0, 3).map(lambda n: n == 0)), max_size=3)
 
 
+racks = st.sampled_from([{}, {checker.OTHER_KEY: "1"}, {checker.OTHER_KEY: "2"}])
 TAINT = [("only", "us", "NoSchedule")]
 
 
@@ -101,7 +102,7 @@ def situations(draw: st.DrawFn) -> model.Situation:
             size / 250,
             pool=pool,
             pods=draw(st.integers(3, 20)),
-            labels={keys.NODE_TYPE: pool},
+            labels={keys.NODE_TYPE: pool, **draw(racks)},
             taints=TAINT if pool == "q" else (),
             of={"more": draw(st.integers(0, 6)), "refused": draw(st.sampled_from([None, None, None, NO]))},
         )
@@ -115,7 +116,7 @@ def situations(draw: st.DrawFn) -> model.Situation:
             draw(st.sampled_from([*ZONES, ""])),
             draw(st.sampled_from([0, 500, 3000])),
             4,
-            labels={keys.NODE_TYPE: draw(st.sampled_from(POOLS))},
+            labels={keys.NODE_TYPE: draw(st.sampled_from(POOLS)), **draw(racks)},
             taints=draw(st.sampled_from([(), (), TAINT])),
             residents=draw(residents()),
         )
