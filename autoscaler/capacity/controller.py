@@ -151,6 +151,7 @@ class Controller:
         yield unavailable_offerings.next_end(snapshot.unavailable, now)
         yield missed_placements.next_lesson(self._missed_placements, now)
         yield unhelpful.next_end(self._unhelpful) if self._unhelpful == snapshot.unhelpful else now
+        yield learned_allocatable.next_retry(self._learned, now) if plan.unserved else None
         yield accounting.month_end(now)  # what a month may take begins anew
         if any(group.members for group in snapshot.groups):
             yield now + min(BOOKS_SECONDS, self._books.pause())
@@ -178,7 +179,7 @@ class Controller:
         freed = self._claims.freed()
         groups = self._accounts.groups({name: spec.provider_account for name, spec in pools.items()})
         written = [each.resource for each in self._watched.pools]
-        self._learned = learned_allocatable.recall(self._learned, written, groups)
+        self._learned = learned_allocatable.recall(self._learned, written, groups, now)
         self._unhelpful = unhelpful.recall(self._unhelpful, written, groups, now)
         snapshot = Snapshot(
             now=now,
@@ -198,7 +199,6 @@ class Controller:
             ceilings=self._ceilings,
             launched=self._calls.launched(),
             missed=self._missed_placements,
-            learned=learned_allocatable.amounts(self._learned),
             durations=pool_status.durations_of(each.resource for each in self._watched.scopes),
             prices=self._prices,
             other_autoscaler=self._other_autoscaler.who,
@@ -207,7 +207,9 @@ class Controller:
             closing=self._pool_finalizer.is_closing,
             home=self._context.namespace,
         )
-        return self._recorded(self._with_accounts(snapshot))
+        recorded = self._recorded(self._with_accounts(snapshot))
+        self._learned = learned_allocatable.learn(self._learned, recorded)
+        return dataclasses.replace(recorded, learned=self._learned)
 
     def _with_accounts(self, snapshot: Snapshot) -> Snapshot:
         """Add what is known of instances and of the accounts they are in."""
@@ -240,6 +242,7 @@ class Controller:
             used=self._books.used(snapshot.now, snapshot.pools, self._prices),
             durations={**snapshot.durations, **self._books.durations},
             unhelpful=self._unhelpful,
+            learned=self._learned,
         )
 
     def _count_waiting(self) -> Counter[str]:
@@ -251,7 +254,7 @@ class Controller:
         return counted
 
     def _learn(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Remember what nodes really offer, and where pods found no room although there should have been some."""
+        """Remember what is tried, and where pods found no room although there should have been some."""
         if plan.landed or self._missed_placements:
             groups = {
                 node.meta.key.name: group.key
@@ -269,7 +272,8 @@ class Controller:
                 working=snapshot.indexed.working,
             )
             self._unhelpful = unhelpful.learn(self._unhelpful, self._missed_placements, taking, snapshot)
-        self._learned = learned_allocatable.learn(self._learned, snapshot)
+        if plan.retries:
+            self._learned = learned_allocatable.tried(self._learned, snapshot, plan.retries)
 
     def _launch(self, plan: Plan) -> None:
         """Have groups raised."""

@@ -16,7 +16,7 @@ from autoscaler.capacity.model import Demand, Placement, Policy, Situation
 from autoscaler.capacity.plan import NOTHING, Disruption, Launch, Memory, Plan, Unserved
 from autoscaler.capacity.records import instance_records
 from autoscaler.capacity.scaledown import drain_plan, drift, emptiness, node_repair
-from autoscaler.capacity.scaleup import attachments, demand, machine_demand, supply
+from autoscaler.capacity.scaleup import allocatable_retry, attachments, demand, machine_demand, supply
 from autoscaler.capacity.scaleup.colocation import colocation, gangs
 from autoscaler.capacity.scaleup.limits import offers
 from autoscaler.capacity.scaleup.missed_placements import Landed, Waiting
@@ -101,13 +101,35 @@ def _scale_up(snapshot: Snapshot, policy: Policy) -> Plan:
     pods |= {made: tuple(gated[like]) for like, made in silent.items()}
     settled = colocation.place(snapshot, situation, pods, policy=policy, together=together)
     rationed = settled.rationed
-    return Plan(
+    plan = Plan(
         launches=_launches(snapshot, rationed),
         unserved=tuple(_unserved(settled)),
         needed=frozenset(landing.room for landing in rationed.placed.landings),
         landed=_landed(rationed, {made: like for like, made in demands.items()}),
         openings=settled.openings,
         wake_at=settled.wake_at,
+    )
+    return _with_retries(plan, snapshot, situation, policy)
+
+
+def _with_retries(plan: Plan, snapshot: Snapshot, situation: Situation, policy: Policy) -> Plan:
+    """Add nodes for pods that only old lessons refuse, once nothing else is launched that limits would count."""
+    rationed = None
+    if plan.unserved and not plan.launches:
+        rationed = allocatable_retry.choose(snapshot, situation, plan.unserved, policy)
+    if rationed is None:
+        return plan
+    launches = _launches(snapshot, rationed)
+    helped = {pod.meta.uid for launch in launches for pod in launch.pods}
+    left = [
+        dataclasses.replace(each, pods=tuple(pod for pod in each.pods if pod.meta.uid not in helped))
+        for each in plan.unserved
+    ]
+    return dataclasses.replace(
+        plan,
+        launches=launches,
+        retries=frozenset(launch.key for launch in launches),
+        unserved=tuple(each for each in left if each.pods),
     )
 
 

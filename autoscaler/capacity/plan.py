@@ -115,6 +115,8 @@ class Plan:
     """What the Instance objects should say."""
     launches: tuple[Launch, ...] = ()
     """Those that stand in for outdated instances among them."""
+    retries: frozenset[NodeGroupKey] = frozenset()
+    """Groups that get a node only to see whether it offers more than those before it."""
     resizes: tuple[Resize, ...] = ()
     disruptions: tuple[Disruption, ...] = ()
     """What goes, in the order in which it does: what is of no use, what is drained, what is idle."""

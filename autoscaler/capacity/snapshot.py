@@ -43,6 +43,26 @@ class Unavailable:
     """When it was last seen not to be there."""
 
 
+NodeKind = tuple[str, tuple[tuple[str, int], ...]]
+"""An instance type, and the resources that tags promise of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What nodes of a kind have really offered at least."""
+
+    amounts: Mapping[str, int]
+    templates: Mapping[cloud.GroupName, str | None]
+    """The groups whose nodes have shown it, and the hash of what these were made from; None: nobody can tell later
+    whether that is still the same, and it is not kept in status."""
+    retry_at: float | None = None
+    """When one node may be started for pods that this refuses and the type would take; None: a node shows it now."""
+    retries: int = 0
+    """How often that was done in a row and did not help."""
+    is_tried: bool = False
+    """A node that was started for this may be on its way."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unhelpful:
     """A launch that did not help: an empty node did not take a pod although it had room."""
@@ -85,8 +105,8 @@ class Snapshot:
     """What was learned from plans that did not come true."""
     unhelpful: Mapping[str, Unhelpful] = field(default_factory=dict)
     """Kinds of pods for which no instance is started, by a hash of what they ask for."""
-    learned: Mapping[NodeGroupKey, Mapping[str, int]] = field(default_factory=dict)
-    """What nodes of a group really offered; groups that had none are not in it."""
+    learned: Mapping[NodeKind, Learned] = field(default_factory=dict)
+    """What nodes really offered; kinds that had none are not in it."""
     instances: Collection[Instance] = ()
     """The Instance objects, which keep the books."""
     records: IndexedRecords = field(default_factory=IndexedRecords)

@@ -117,6 +117,8 @@ class Node(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     ready: bool
     ready_changed_at: float | None
     tainted_at: TaintTimes = _NO_TIMES
+    lost: frozenset[str] = frozenset()
+    """Devices of which some are broken: the kubelet counts them as capacity and does not offer them."""
 
 
 class Simple(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -178,6 +180,16 @@ def node(raw: bytes | msgspec.Raw) -> Node:
         ready=ready is not None and ready.status == "True",
         ready_changed_at=_seconds(ready.last_transition_time) if ready else None,
         tainted_at=_taint_times(read.spec.taints),
+        lost=_lost(read.status),
+    )
+
+
+def _lost(status: wire.NodeStatus) -> frozenset[str]:
+    devices = [name for name in status.allocatable if "/" in name]
+    return frozenset(
+        sys.intern(name)
+        for name in devices
+        if shapes.amount(name, status.allocatable[name]) < shapes.amount(name, status.capacity.get(name, "0"))
     )
 
 

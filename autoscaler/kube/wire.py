@@ -211,6 +211,7 @@ class NodeSpec(_Struct, frozen=True):
 
 
 class NodeStatus(_Struct, frozen=True):
+    capacity: Amounts = {}
     allocatable: Amounts = {}
     conditions: tuple[Condition, ...] = ()
 

@@ -136,7 +136,12 @@ class NodeGroup(Model):
     template_hash: Annotated[str, Field(max_length=64)] | None = None
     """Hash of what its nodes are made from; what was learned belongs to it."""
     learned: Quantities | None = None
-    """The least that nodes of it have really offered, before what DaemonSets take; forgotten with the hash."""
+    """The least that nodes of its instance type have really offered, before what DaemonSets take; forgotten with the
+    hash."""
+    retry_at: datetime | None = None
+    """No node shows this any more: after this time, one is started for pods that only it refuses."""
+    retries: Count | None = None
+    """How often that was done in a row and did not help."""
     allocatable: Quantities = {}
     """What its nodes offer to pods: learned from them, or expected while there was none."""
     labels: Labels = {}

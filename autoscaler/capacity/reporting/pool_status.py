@@ -179,7 +179,7 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     template = templates.of(snapshot, group)
     unavailable = snapshot.unavailable.get(group.key)
     refused = offers.refusal(snapshot, group, template)
-    stated: Manifest = {**_stated(group.name, group, template, snapshot.learned.get(group.key))}
+    stated: Manifest = {**_stated(group.name, group, template), **_learned(snapshot, group)}
     if unavailable is not None:  # also for a while after: whoever leads next goes on with its backoff
         stated |= {"unavailableUntil": clock.to_rfc3339(unavailable.until), "failures": unavailable.failures}
     if refused is not None:
@@ -188,11 +188,8 @@ def _group(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
 
 
 @remembered.RememberedEqual
-def _stated(
-    name: cloud.GroupName, group: cloud.NodeGroup, template: Template | None, learned: Mapping[str, int] | None
-) -> Manifest:
-    """Say what a group has, what its nodes will be, and what they really offered, for whoever begins anew."""
-    told = learned_allocatable.template_hash(group) if learned is not None else None
+def _stated(name: cloud.GroupName, group: cloud.NodeGroup, template: Template | None) -> Manifest:
+    """Say what a group has and what its nodes will be."""
     return {
         "name": name,
         "zone": group.key.zone,
@@ -204,8 +201,14 @@ def _stated(
         "allocatable": quantities(template.allocatable) if template else {},
         "labels": _told_labels(template.labels) if template else {},
         "taints": [taint.model_dump(mode="json", by_alias=True) for taint in group.node.taints],
-        **({} if told is None or learned is None else {"templateHash": told, "learned": quantities(learned)}),
     }
+
+
+def _learned(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
+    """Return what nodes of a group really offered, for whoever begins anew."""
+    learned = snapshot.learned.get(learned_allocatable.kind_of(group))
+    told = learned_allocatable.written(snapshot, group)
+    return {**told, "learned": quantities(learned.amounts)} if told and learned is not None else {}
 
 
 def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | None, snapshot: Snapshot) -> Manifest:

@@ -13,7 +13,7 @@ from autoscaler.capacity import disruption_taint
 from autoscaler.capacity.indexes import group_nodes, remembered
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.scaledown import unfinished
-from autoscaler.capacity.scaleup import ephemeral, machine_nodes, templates
+from autoscaler.capacity.scaleup import ephemeral, learned_allocatable, machine_nodes, templates
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
@@ -67,7 +67,8 @@ def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
     found = []
     for group in snapshot.groups:
         nodes = on_the_way(snapshot, group)
-        template = templates.of(snapshot, group)
+        learned = snapshot.learned.get(learned_allocatable.kind_of(group))
+        template = templates.of(snapshot, group, whole=learned is not None and learned.is_tried)
         if nodes and template is not None:
             found.append(Asked(key=group.key, template=template, nodes=nodes))
     return tuple(found)

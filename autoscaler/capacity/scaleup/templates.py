@@ -33,27 +33,30 @@ DERIVED: Final = frozenset({keys.REGION, *_OLD_NAMES.values()}) - {keys.ZONE_BET
 """Labels that follow from others, so that a status need not have them."""
 
 
-def of(snapshot: Snapshot, group: cloud.NodeGroup) -> Template | None:
-    """Return what the group's next node will be; None if nobody knows its instance type."""
+def of(snapshot: Snapshot, group: cloud.NodeGroup, *, whole: bool = False) -> Template | None:
+    """Return what the group's next node will be; None if nobody knows its instance type.
+
+    `whole`: as if what was learned from nodes that are gone was not the type's fault.
+    """
     kind = snapshot.types.get(group.key.instance_type)
-    if kind is None:
+    allocatable = learned_allocatable.offered(snapshot, group, whole=whole)
+    if kind is None or allocatable is None:
         return None
-    learned = learned_allocatable.offered(snapshot.learned, group.key)
-    return _of(group.name, group.key, group.node, kind, learned, snapshot.machines, snapshot.daemons)
+    named = (group.name, whole)
+    return _of(named, group.key, group.node, kind, allocatable, snapshot.machines, snapshot.daemons)
 
 
 @remembered.RememberedEqual
 def _of(  # all that a template is made from: what is remembered depends on nothing else
-    _name: cloud.GroupName,
+    _named: tuple[cloud.GroupName, bool],
     key: NodeGroupKey,
     node: cloud.NodeTemplate,
     kind: catalogue.InstanceType,
-    learned: Mapping[str, int],
+    allocatable: Mapping[str, int],
     machines: Mapping[str, MachineSpec],
     daemons: tuple[shapes.Shape, ...],
 ) -> Template:
     own = _labels(key, node, kind)
-    allocatable = {**catalogue.expected(kind, node), **learned}
     coming = machine_nodes.predicted(machines, own, allocatable)
     labels = {**own, **coming.labels}
     first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in node.taints)
