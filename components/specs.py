@@ -56,6 +56,7 @@ def instance_pool(pool: NodePool, groups: Sequence[NodeGroupSpec]) -> Manifest:
         instance_wide=pool.instance_wide,
         ephemeral=pool.ephemeral,
         limits=pool.limits,
+        startup_taints=pool.startup_taints,
         registration_timeout_seconds=pool.registration_timeout_seconds,
         drain_seconds=pool.drain_seconds,
     )

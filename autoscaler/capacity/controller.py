@@ -242,7 +242,6 @@ class Controller:
             used=self._books.used(snapshot.now, snapshot.pools, self._prices),
             durations={**snapshot.durations, **self._books.durations},
             unhelpful=self._unhelpful,
-            learned=self._learned,
         )
 
     def _count_waiting(self) -> Counter[str]:

@@ -11,6 +11,7 @@ from autoscaler.api.resources.pools import (
     PoolLimits,
     PoolName,
     PoolTag,
+    StartupTaints,
     ZoneName,
 )
 from autoscaler.api.resources.types import Count, DnsName, Labels, LabelValue, Seconds, Taint
@@ -90,6 +91,9 @@ class NodePool(Section):
     """More labels for the nodes."""
     taints: Annotated[tuple[Taint, ...], Field(max_length=16)] = ()
     """More taints for the nodes."""
+    startup_taints: StartupTaints = ()
+    """Taints that nodes register with and that something on them takes off once it has started, such as
+    efs.csi.aws.com/agent-not-ready. Pods need not tolerate them, and no second instance is started meanwhile."""
     instance_wide: bool = True
     """true: every scope may use this pool. false: only the one scope that lists it."""
     ephemeral: bool = False

@@ -97,7 +97,7 @@ def user_data(args: NodePoolArgs, spec: NodeGroupSpec) -> pulumi.Output[str]:
             certificate_authority=found[2],
             service_cidr=args.access.service_cidr or "",
             labels=grid.registered_labels(spec),
-            taints=spec.taints,
+            taints=(*spec.taints, *args.config.startup_taints),
             max_pods=spec.max_pods,
         )
         return base64.b64encode(render(bootstrap).encode()).decode()

@@ -49,6 +49,7 @@ def test_a_node_pool_becomes_an_instance_pool_with_its_limits() -> None:
         capacityType="spot",
         drainSeconds=60,
         ephemeral=True,
+        startupTaints=[{"key": "efs.csi.aws.com/agent-not-ready", "effect": "NoExecute"}],
     )
     want = {
         "providerAccount": "aws",
@@ -62,6 +63,7 @@ def test_a_node_pool_becomes_an_instance_pool_with_its_limits() -> None:
         },
         "ephemeral": True,
         "limits": limits,
+        "startupTaints": [{"key": "efs.csi.aws.com/agent-not-ready", "effect": "NoExecute"}],
         "drainSeconds": 60,
     }
     assert got == want

@@ -1,6 +1,7 @@
 """Nodes that are not finished, in virtual time: they are waited for, and nothing is ended or started for them."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -93,23 +94,76 @@ async def test_a_node_without_its_gpus_is_not_ended_while_something_works_on_it(
         assert ended(world) == 1
 
 
+LISTED = {"startupTaints": [STARTING]}
+
+
+@pytest.mark.accept("G29", part="simulated")
+@pytest.mark.parametrize("spec", [{}, LISTED], ids=["unlisted", "listed"])
+def test_a_start_up_taint_on_young_nodes_starts_no_second_instance(spec: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        world = World()
+        world.add_pool(zones=("a",), registrationTimeoutSeconds=900, limits__maxIdleSeconds=120, **spec)
+        world.extra_taints = (STARTING,)
+        async with runtime(world):
+            await asyncio.sleep(5)
+            for number in range(10):
+                world.add_pod(f"p-{number}", cpu="3")
+            await asyncio.sleep(300)
+            assert (len(world.cloud.instances), ended(world)) == (10, 0)
+            for node in world.nodes():
+                world.patch(kinds.NODES, node["metadata"]["name"], {"spec": {"taints": None}})
+            await asyncio.sleep(30)
+            assert len(world.bound()) == 10
+            assert len(world.cloud.instances) == 10
+
+    virtual_time.run(scenario())
+
+
 @pytest.mark.accept("G29", part="simulated")
 @simulated
-async def test_a_taint_that_nobody_knows_on_young_nodes_starts_no_second_instance() -> None:
+async def test_a_listed_taint_that_group_tags_declare_keeps_no_pod_from_starting_an_instance() -> None:
     world = World()
-    world.add_pool(zones=("a",), registrationTimeoutSeconds=900, limits__maxIdleSeconds=120)
+    world.add_pool(zones=("a",), taints=(STARTING,), limits__maxIdleSeconds=120, **LISTED)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(300)
+        assert (len(world.cloud.instances), ended(world)) == (1, 0)
+        world.patch(kinds.NODES, world.nodes()[0]["metadata"]["name"], {"spec": {"taints": None}})
+        await asyncio.sleep(30)
+        assert set(world.bound()) == {"one"}
+
+
+@simulated
+async def test_a_listed_taint_that_stays_ends_the_node_after_its_time() -> None:
+    world = World()
+    world.add_pool(zones=("a",), registrationTimeoutSeconds=300, limits__maxIdleSeconds=3600, **LISTED)
     world.extra_taints = (STARTING,)
     async with runtime(world):
         await asyncio.sleep(5)
-        for number in range(10):
-            world.add_pod(f"p-{number}", cpu="3")
-        await asyncio.sleep(300)
-        assert (len(world.cloud.instances), ended(world)) == (10, 0)
-        for node in world.nodes():
-            world.patch(kinds.NODES, node["metadata"]["name"], {"spec": {"taints": None}})
-        await asyncio.sleep(30)
-        assert len(world.bound()) == 10
-        assert len(world.cloud.instances) == 10
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(310)
+        assert (len(world.cloud.instances), ended(world)) == (1, 0)
+        await asyncio.sleep(90)
+        assert ended(world) == 1
+        await asyncio.sleep(3600)
+        assert len(world.cloud.instances) <= 5
+
+
+@pytest.mark.accept("G20")
+@simulated
+async def test_gpus_that_only_the_instance_type_has_are_waited_for_although_no_tag_declares_them() -> None:
+    world = gpu_world("a", timeout_seconds=300)
+    for group in world.cloud.groups.values():
+        group.spec = group.spec.model_copy(update={"resources": {}})
+    async with runtime(world):
+        await asyncio.sleep(5)
+        ask_for_gpu(world)
+        await asyncio.sleep(250)
+        assert (len(world.cloud.instances), ended(world)) == (1, 0)
+        announce(world, world.nodes()[0]["metadata"]["name"])
+        await asyncio.sleep(60)
+        assert set(world.bound()) == {"train"}
 
 
 @simulated

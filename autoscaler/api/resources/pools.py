@@ -36,6 +36,24 @@ PoolTag = Annotated[str, Field(min_length=1, max_length=127, pattern=f"^{_TAG_WO
 """What instances can do, as `name` or `name=value`."""
 
 
+StartupTaints = Annotated[
+    tuple[Taint, ...],
+    Field(
+        max_length=16,
+        json_schema_extra={
+            **list_map("key", "effect"),
+            **rules(
+                Rule(
+                    expression="self.all(t, t.effect != 'PreferNoSchedule')",
+                    message="effect must be NoSchedule or NoExecute: PreferNoSchedule keeps no pod away",
+                )
+            ),
+        },
+    ),
+]
+"""Taints that a new node loses by itself."""
+
+
 class CapacityType(StrEnum):
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -110,8 +128,12 @@ class InstancePoolSpec(Model):
     """Destroy an instance after it has run a single pod."""
     limits: PoolLimits = PoolLimits()
     """How much of this pool may be used."""
+    startup_taints: StartupTaints = ()
+    """Taints that keep pods away from a new node until something on it has started and takes them off, by key, effect
+    and, where given, value. Until then the node counts as on its way; pods need not tolerate them."""
     registration_timeout_seconds: Annotated[int, Field(ge=30, le=86_400)] = 900
-    """An instance that is not a Ready node this long after its launch is terminated."""
+    """An instance that is not a Ready node this long after its launch is terminated, and one that is idle and still
+    has a start-up taint."""
     drain_seconds: Seconds = 3600
     """How long to wait for running work when the pool is removed."""
 

@@ -199,7 +199,7 @@ class _Books:
 
     def _is_finished(self, group: cloud.NodeGroup, node: objects.Node, pods: Iterable[objects.Pod]) -> bool:
         is_new = unfinished.is_young(self.sight.snapshot, group, node) and not any(map(work.is_work, pods))
-        return unfinished.lacks(node, group.node, is_new=is_new) is None
+        return unfinished.lacks(node, group, unfinished.listed(self.sight.snapshot), is_new=is_new) is None
 
     def end(self, pool: str, provider_id: str, status: InstanceStatus) -> instance_status.End | None:
         """Return when a life ended; None while it lasts, or nobody could tell yet."""

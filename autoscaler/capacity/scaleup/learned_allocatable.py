@@ -83,7 +83,8 @@ def recall(known: Known, pools: Iterable[InstancePool], groups: Collection[cloud
 
 def learn(known: Known, snapshot: Snapshot) -> Known:
     """Return what nodes of each kind offer: the least of those that are there, or what others offered before."""
-    shown = _shown(snapshot.groups, snapshot.by_provider, snapshot.outdated, snapshot.records.were_ready)
+    were_ready, listed = snapshot.records.were_ready, unfinished.listed(snapshot)
+    shown = _shown(snapshot.groups, snapshot.by_provider, snapshot.outdated, were_ready, listed)
     learned = {
         kind: each if each.retry_at is not None else _retried(each, each.retries, snapshot.now)
         for kind, each in known.items()
@@ -189,11 +190,12 @@ def _shown(
     nodes: Mapping[str, objects.Node],
     outdated: Collection[cloud.InstanceId],
     were_ready: Collection[str],
+    listed: unfinished.Listed,
 ) -> dict[NodeKind, Learned]:
     """Return the least that healthy nodes of each kind offer, of those that are not outdated."""
     there: dict[NodeKind, list[Mapping[str, int]]] = {}
     templates: dict[NodeKind, dict[cloud.GroupName, str | None]] = {}
-    hashes, offers = _hashes(groups), _offers(groups, nodes, outdated)
+    hashes, offers = _hashes(groups), _offers(groups, nodes, outdated, listed)
     for group in groups:
         finished, others = offers[group.name]
         found = [*finished, *(amounts for provider_id, amounts in others if provider_id in were_ready)]
@@ -204,14 +206,16 @@ def _shown(
 
 
 @group_nodes.ByGroup
-def _offers(there: group_nodes.GroupNodes, outdated: Collection[cloud.InstanceId]) -> _Offers:
+def _offers(
+    there: group_nodes.GroupNodes, outdated: Collection[cloud.InstanceId], listed: unfinished.Listed
+) -> _Offers:
     finished: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
     others = []
     for one, node in zip(there.group.instances, there.nodes, strict=True):
         if one.id in outdated or node is None or not node.ready:
             continue
         amounts = {name: 0 if name in node.lost else amount for name, amount in node.allocatable.items()}
-        if unfinished.lacks(node, there.group.node, is_new=True) is None:
+        if unfinished.lacks(node, there.group, listed, is_new=True) is None:
             finished[tuple(sorted(amounts.items()))] = amounts
         else:
             others.append((one.provider_id, amounts))

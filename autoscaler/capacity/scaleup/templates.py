@@ -1,7 +1,7 @@
 """What a node of a group will be, before there is one. Pure.
 
 Labels and taints are those that the group's tags promise, with those that every node has and those that a Machine
-which selects it will add. Room is what the instance
+which selects it will add; start-up taints of its pool are not among them, for they go. Room is what the instance
 type leaves for pods, less what DaemonSets will take of it; where an instance is for one pod alone, it is room for one.
 """
 
@@ -11,9 +11,11 @@ from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.api.resources.machines import MachineSpec
+from autoscaler.api.resources.types import Taint
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import PODS, Template
+from autoscaler.capacity.scaledown import unfinished
 from autoscaler.capacity.scaleup import ephemeral, learned_allocatable, machine_nodes
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import catalogue
@@ -42,8 +44,9 @@ def of(snapshot: Snapshot, group: cloud.NodeGroup, *, whole: bool = False) -> Te
     allocatable = learned_allocatable.offered(snapshot, group, whole=whole)
     if kind is None or allocatable is None:
         return None
-    named = (group.name, whole)
-    return _of(named, group.key, group.node, kind, allocatable, snapshot.machines, snapshot.daemons)
+    named, startup = (group.name, whole), unfinished.listed(snapshot).get(group.key.pool, ())
+    staying = tuple(taint for taint in group.node.taints if not unfinished.is_listed(taint, startup))
+    return _of(named, group.key, group.node, kind, allocatable, staying, snapshot.machines, snapshot.daemons)
 
 
 @remembered.RememberedEqual
@@ -53,13 +56,14 @@ def _of(  # all that a template is made from: what is remembered depends on noth
     node: cloud.NodeTemplate,
     kind: catalogue.InstanceType,
     allocatable: Mapping[str, int],
+    staying: tuple[Taint, ...],
     machines: Mapping[str, MachineSpec],
     daemons: tuple[shapes.Shape, ...],
 ) -> Template:
     own = _labels(key, node, kind)
     coming = machine_nodes.predicted(machines, own, allocatable)
     labels = {**own, **coming.labels}
-    first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in node.taints)
+    first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in staying)
     taints = (*first, *coming.taints)
     carried = [daemon for daemon in daemons if _takes(daemon, labels, taints)]
     left = _without(allocatable, carried)

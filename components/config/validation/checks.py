@@ -58,6 +58,7 @@ def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
         if taint.key in _OWN or taint.key.startswith(_PREFIXES):
             yield Problem(path=(*here, "taints", index, "key"), value=taint.key, message="is set by Sluice itself")
     yield from _taints(here, pool)
+    yield from _startup_taints(here, pool)
     tags = [tag.partition("=")[0] for tag in pool.tags]
     for index, tag in enumerate(tags):
         if tag in tags[:index]:
@@ -88,6 +89,22 @@ def _taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
             message = (
                 f"must be PreferNoSchedule: the cluster's services run on nodeType {SERVICES} and tolerate no other"
             )
+            yield Problem(path=(*path, "effect"), value=str(taint.effect), message=message)
+
+
+def _startup_taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
+    """Refuse start-up taints that pods would have to tolerate after all, and those that keep none away."""
+    seen = {taint.key for taint in pool.taints}
+    for index, taint in enumerate(pool.startup_taints):
+        path: Location = (*here, "startupTaints", index)
+        if taint.key in _OWN or taint.key.startswith(_PREFIXES):
+            yield Problem(path=(*path, "key"), value=taint.key, message="is set by Sluice itself")
+        if taint.key in seen:
+            message = "is given twice: a node has it from its start to its end, or loses it by itself"
+            yield Problem(path=(*path, "key"), value=taint.key, message=message)
+        seen.add(taint.key)
+        if taint.effect is TaintEffect.PREFER_NO_SCHEDULE:
+            message = "must be NoSchedule or NoExecute: PreferNoSchedule keeps no pod away"
             yield Problem(path=(*path, "effect"), value=str(taint.effect), message=message)
 
 

@@ -137,6 +137,21 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         f'{POOL}.taints[1].key = "x": is given twice',
     ),
     (
+        "start-up taint that stays",
+        in_pool(taints=[{"key": "x", "effect": "NoSchedule"}], startupTaints=[{"key": "x", "effect": "NoExecute"}]),
+        f'{POOL}.startupTaints[0].key = "x": is given twice',
+    ),
+    (
+        "soft start-up taint",
+        in_pool(startupTaints=[{"key": "x", "effect": "PreferNoSchedule"}]),
+        f'{POOL}.startupTaints[0].effect = "PreferNoSchedule": must be NoSchedule or NoExecute',
+    ),
+    (
+        "start-up taint of ours",
+        in_pool(startupTaints=[{"key": "sluice.dev/removing", "effect": "NoSchedule"}]),
+        f'{POOL}.startupTaints[0].key = "sluice.dev/removing": is set by Sluice itself',
+    ),
+    (
         "authority",
         configs.values(clusters={"bench": configs.existing(existing={"join": {
             "endpoint": "https://a", "certificateAuthority": "a===", "serviceCidr": "10.0.0.0/24"}})}),

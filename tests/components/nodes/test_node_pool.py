@@ -130,6 +130,16 @@ def test_nodes_register_with_the_labels_that_the_group_promises() -> None:
         assert config["kubelet"]["config"] == {"maxPods": spec.max_pods}
 
 
+def test_nodes_register_with_start_up_taints_that_no_tag_tells() -> None:
+    taint = {"key": "efs.csi.aws.com/agent-not-ready", "effect": "NoExecute"}
+    world = run(startupTaints=[taint])
+    for template in templates(world).values():
+        flags = node_config(template["userData"])["spec"]["kubelet"]["flags"]
+        assert "efs.csi.aws.com/agent-not-ready=:NoExecute" in next(each for each in flags if "taints" in each)
+    for group in world.of_type("autoscaling/group:Group"):
+        assert "efs.csi.aws.com" not in str(group.inputs["tags"])
+
+
 def test_a_pools_own_image_is_bootstrapped_like_eks_own() -> None:
     made = templates(run(image={"imageId": "ami-00000001"}, release=None))
     assert {one["imageId"] for one in made.values()} == {"ami-00000001"}

@@ -16,6 +16,7 @@ from tools.local.asg.asg_rules import AsgRules
 from tools.local.groups import GROUP_LABEL, IMAGE
 from tools.local.plane import Plane
 from tools.local.registrar import registrar_cloud
+from tools.local.registrar.registrar_nodes import STARTUP_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import AutoScalingClient
@@ -99,6 +100,7 @@ class Site:
         kind: str = "m5.large",
         labels: Mapping[str, str] | None = None,
         taints: Mapping[str, str] | None = None,
+        startup_taints: Mapping[str, str] | None = None,
         sizes: tuple[int, int, int] = (0, 0, 20),
         cluster: str | None = None,
     ) -> str:
@@ -121,6 +123,7 @@ class Site:
             keys.cluster_tag(cluster or self.cluster): "owned",
             **{f"{keys.TAG_TEMPLATE_LABEL}{key}": value for key, value in template_labels.items()},
             **{f"{keys.TAG_TEMPLATE_TAINT}{key}": value for key, value in (taints or {}).items()},
+            **{f"{STARTUP_TAG}{key}": value for key, value in (startup_taints or {}).items()},
         }
         self._groups.append(name)
         self.autoscaling.create_auto_scaling_group(

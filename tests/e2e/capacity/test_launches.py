@@ -55,6 +55,27 @@ def test_pods_that_share_no_node_with_their_like_get_one_node_each(site: Site, s
     assert site.instances().total() == 5, "not one more was ever launched"
 
 
+@pytest.mark.accept("G29")
+def test_start_up_taints_listed_or_not_start_no_second_instance(site: Site, start: conftest.Start) -> None:
+    key = "efs.csi.aws.com/agent-not-ready"
+    listed = site.add_pool("listed", startupTaints=[{"key": key, "effect": "NoSchedule"}])
+    unlisted = site.add_pool("unlisted")
+    for pool in (listed, unlisted):
+        site.add_group(pool, startup_taints={key: ":NoSchedule"})
+    start()
+    site.wait_known(*site.described())
+    for number in range(10):
+        site.add_pod(f"pod-{number}", nodeSelector={keys.INSTANCE_POOL: (listed, unlisted)[number % 2]})
+    waiting.eventually(lambda: len(site.nodes()) == 10, within_seconds=60)
+    time.sleep(10)  # nodes are ready, and plans are made of them
+    assert site.instances() == {"running": 10}
+    assert not site.bound()
+    for name in site.nodes():
+        site.plane.api.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
+    site.wait_bound()
+    assert site.instances() == {"running": 10}, "not one more was ever launched"
+
+
 @pytest.mark.accept("P6")
 def test_a_pool_is_never_asked_for_more_instances_than_its_limit_those_still_booting_included(
     site: Site, start: conftest.Start

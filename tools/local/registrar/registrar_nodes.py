@@ -9,6 +9,8 @@ from autoscaler.cloud.catalogue import InstanceType
 ENABLED_TAG = "k8s.io/cluster-autoscaler/enabled"
 _TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 LABEL_TAG, TAINT_TAG, RESOURCE_TAG = f"{_TEMPLATE}label/", f"{_TEMPLATE}taint/", f"{_TEMPLATE}resources/"
+# Taints that nodes register with and that no autoscaler reads: those of a kubelet's own configuration.
+STARTUP_TAG = "local.sluice.dev/startup-taint/"
 # Marks the nodes the registrar made; it never touches others.
 REGISTRAR_LABEL = "local.sluice.dev/node-registrar"
 ROOT_VOLUME_BYTES = 20 * 1024**3
@@ -37,7 +39,11 @@ class Group:
             name=name,
             zone=zone,
             labels=_with_prefix(tags, LABEL_TAG),
-            taints=tuple(_taint(key, text) for key, text in sorted(_with_prefix(tags, TAINT_TAG).items())),
+            taints=tuple(
+                _taint(key, text)
+                for prefix in (TAINT_TAG, STARTUP_TAG)
+                for key, text in sorted(_with_prefix(tags, prefix).items())
+            ),
             resources=_with_prefix(tags, RESOURCE_TAG),
         )
 

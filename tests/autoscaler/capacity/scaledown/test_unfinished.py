@@ -65,7 +65,7 @@ def test_what_we_or_people_put_on_a_node_does_not_make_it_unfinished(taint: dict
 
 def test_a_taint_of_the_template_is_no_sign_of_a_start() -> None:
     own = cloud.NodeTemplate(taints=(Taint.model_validate(FOREIGN),))
-    assert unfinished.lacks(seen.node(taints=[FOREIGN]), own, is_new=True) is None
+    assert unfinished.lacks(seen.node(taints=[FOREIGN]), seen.group(node=own), {}, is_new=True) is None
 
 
 def test_a_taint_that_nobody_knows_means_nothing_once_a_pod_works_there_or_the_node_was_finished() -> None:
@@ -80,9 +80,29 @@ def test_a_node_that_was_finished_once_is_idle_whatever_it_lacks_now() -> None:
     assert unfinished.useless(snapshot(age=900, gpus=0, finished_once=True)) == set()
 
 
+def test_a_listed_taint_counts_by_key_and_effect_and_by_value_where_one_is_named() -> None:
+    one = {"key": "example.com/starting", "value": "now", "effect": "NoSchedule"}
+    others = [{**one, "effect": "NoExecute"}, {**one, "key": "example.com/other"}, {**one, "value": "later"}]
+    for listed, want in ((one, {"node"}), ({**one, "value": ""}, {"node"}), *((other, set()) for other in others)):
+        found = snapshot(age=900, taints=[one])
+        pools = {"workers": seen.pool(startupTaints=[listed])}
+        assert unfinished.useless(dataclasses.replace(found, pools=pools)) == want
+
+
+def test_gpus_that_no_tag_declares_are_waited_for_but_nobody_goes_for_lack_of_them() -> None:
+    group = seen.group("i-1", kind="p3.8xlarge")
+    young = dataclasses.replace(snapshot(), groups=(group,))
+    assert is_coming(young)
+    assert not is_idle(young)
+    late = dataclasses.replace(young, now=seen.NOW + 900)
+    assert not is_coming(late)
+    assert unfinished.useless(late) == set()
+    assert not is_coming(dataclasses.replace(snapshot(gpus=4), groups=(group,)))
+
+
 def test_parts_of_a_device_that_have_another_name_count_as_the_device() -> None:
     cut = msgspec.structs.replace(seen.node(), allocatable={"nvidia.com/mig-1g.5gb": 7})
-    assert unfinished.lacks(cut, GPUS, is_new=True) is None
+    assert unfinished.lacks(cut, seen.group(node=GPUS), {}, is_new=True) is None
 
 
 def test_late_nodes_are_of_no_use_where_they_lack_what_they_should_have_and_nothing_works_there() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.resources.pools import InstancePool
+from autoscaler.capacity.records import record_index
 from autoscaler.capacity.records.accounting import MonthToDate
 from autoscaler.capacity.reporting import pool_status
 from autoscaler.capacity.scaleup import learned_allocatable
@@ -127,6 +128,11 @@ def test_nodes_that_are_not_finished_teach_nothing() -> None:
     for changed in ({"ready": False}, {"taints": (taint,)}):
         nodes = {node.provider_id: msgspec.structs.replace(node, **changed)}
         assert learned(dataclasses.replace(young, by_provider=nodes)) is None
+    once = record_index.IndexedRecords(were_ready=frozenset({node.provider_id}))
+    tainted = dataclasses.replace(young, by_provider=nodes, records=once)
+    assert learned(tainted) == {"cpu": 100}  # it was finished before it got the taint
+    away = {node.provider_id: msgspec.structs.replace(node, ready=False)}
+    assert learned(dataclasses.replace(tainted, by_provider=away)) is None
 
 
 def test_a_node_that_has_lost_a_device_does_not_teach_how_many_there_are() -> None:
