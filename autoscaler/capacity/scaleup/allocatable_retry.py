@@ -30,10 +30,9 @@ def choose(
     if not pods:
         return None
     found = demand.alike(pods, demand.labels_read(snapshot.indexed))
-    made = {each: (found[like][0],) for like, each in demand.demands(snapshot, found).items()}
-    ones = {dataclasses.replace(each, count=1): pod for each, pod in made.items()}
-    alone = dataclasses.replace(situation, demands=tuple(ones), groups=tuple(groups.values()))
-    rationed = scope_targets.place(snapshot, alone, ones, policy)
+    made = {each: tuple(found[like]) for like, each in demand.demands(snapshot, found).items()}
+    alone = dataclasses.replace(situation, demands=tuple(made), groups=tuple(groups.values()))
+    rationed = scope_targets.place(snapshot, alone, made, policy)
     first = {learned_allocatable.kind_of(due[each.key]): each for each in reversed(rationed.placed.launches)}
     launches = tuple(dataclasses.replace(each, nodes=1) for each in first.values())
     return dataclasses.replace(rationed, placed=Placement(launches=launches)) if launches else None

@@ -31,6 +31,14 @@ def test_one_pod_gets_one_node_and_the_others_are_told() -> None:
     assert [pod.meta.uid for each in made.unserved for pod in each.pods] == ["two"]
 
 
+def test_one_node_of_a_kind_is_tried_whoever_waits() -> None:
+    lesson = Learned(amounts={"cpu": 2000}, templates={}, retry_at=seen.NOW - 1)
+    pods = [seen.pod("one", cpu="3"), seen.pod("two", cpu="3500m")]
+    made = decide.decide(seen.snapshot(pods=pods, groups=ZONES, learned={KIND: lesson}), Policy())
+    assert [launch.after for launch in made.launches] == [1]
+    assert len([pod for each in made.unserved for pod in each.pods]) == 1
+
+
 @pytest.mark.parametrize("retry_at", [None, seen.NOW + 1], ids=["a-node-shows-it", "not-yet"])
 def test_what_is_trusted_is_not_tried(retry_at: float | None) -> None:
     made = plan(retry_at=retry_at)
