@@ -19,6 +19,7 @@ from typing import Any, Final
 import pydantic
 import yaml
 
+from autoscaler.api import node_resources
 from autoscaler.api.resources.pools import Architecture
 from autoscaler.api.resources.types import LABELS_MAX, LabelKey, LabelValue, Taint
 
@@ -80,10 +81,11 @@ class NodeBootstrap:
     certificate_authority: str
     """The API server's certificates, base64, as EKS gives them. They are public."""
     service_cidr: str
+    max_pods: int
+    vcpus: int
+    """By these two the kubelet reserves something for itself."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Taint] = ()
-    max_pods: int | None = None
-    """None leaves it to the image: nodeadm computes it, elsewhere it is the kubelet's 110."""
 
     def __post_init__(self) -> None:
         """Refuse values that are not what they should be, all of them at once."""
@@ -110,7 +112,7 @@ def al2023(bootstrap: NodeBootstrap) -> str:
                 "cidr": bootstrap.service_cidr,
             },
             "kubelet": {
-                **({"config": {"maxPods": bootstrap.max_pods}} if bootstrap.max_pods is not None else {}),
+                "config": _limits(bootstrap),
                 "flags": [*_label_flags(bootstrap.labels), *_taint_flags(bootstrap.taints)],
             },
         },
@@ -186,8 +188,9 @@ def _problems(bootstrap: NodeBootstrap) -> Iterable[str]:
             yield f"{what} {text!r} must match {form.pattern}"
     yield from _certificate_problems(bootstrap.certificate_authority)
     yield from _network_problems(bootstrap.service_cidr)
-    if bootstrap.max_pods is not None and bootstrap.max_pods < 1:
-        yield f"max pods {bootstrap.max_pods} must be at least 1"
+    for what, number in (("max pods", bootstrap.max_pods), ("vcpus", bootstrap.vcpus)):
+        if number < 1:
+            yield f"{what} {number} must be at least 1"
     if len(bootstrap.labels) > LABELS_MAX:
         yield f"{len(bootstrap.labels)} labels are too many: at most {LABELS_MAX}"
     for key, value in bootstrap.labels.items():
@@ -265,14 +268,18 @@ def _kubelet_configuration(bootstrap: NodeBootstrap) -> dict[str, Any]:
         "clusterDomain": "cluster.local",
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
         "serverTLSBootstrap": True,
-        **(_pod_limits(bootstrap.max_pods) if bootstrap.max_pods is not None else {}),
+        **_limits(bootstrap),
         **({"registerWithTaints": taints} if taints else {}),
     }
 
 
-def _pod_limits(max_pods: int) -> dict[str, Any]:
-    """Reserve memory for the node itself by the number of its pods, as EKS's own images do."""
-    return {"maxPods": max_pods, "kubeReserved": {"memory": f"{255 + 11 * max_pods}Mi", "ephemeral-storage": "1Gi"}}
+def _limits(bootstrap: NodeBootstrap) -> dict[str, Any]:
+    """Say what is not for pods, so that nodes offer what the runtime expects: nodeadm would count other pods."""
+    return {
+        "maxPods": bootstrap.max_pods,
+        "kubeReserved": node_resources.kube_reserved(vcpus=bootstrap.vcpus, pods=bootstrap.max_pods),
+        "evictionHard": node_resources.EVICTION_HARD,
+    }
 
 
 def _kubeconfig(bootstrap: NodeBootstrap) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import botocore.config
 import botocore.exceptions
 import yaml
 
+from autoscaler.api import node_resources
 from autoscaler.cloud import catalogue
 from autoscaler.cloud.aws import ec2_documents
 from components.regions import offerings
@@ -228,7 +229,7 @@ def _offer(kind: catalogue.InstanceType, zones: tuple[str, ...]) -> offerings.In
     return offerings.InstanceTypeOffer(
         architecture=kind.architecture,
         vcpus=kind.vcpus,
-        memory_mib=kind.memory_bytes // offerings.MIB,
+        memory_mib=kind.memory_bytes // node_resources.MIB,
         gpus=kind.gpus,
         gpu_name=kind.gpu_name,
         network_interfaces=kind.network_interfaces,

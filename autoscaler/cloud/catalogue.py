@@ -2,11 +2,6 @@
 
 Every type is known from a bundled table, so that planning never waits for AWS; what EC2 itself says replaces the
 table's word once it was asked. What a running node says is truer still, and is for the capacity controller to learn.
-
-The reservations are those of EKS's node images (awslabs/amazon-eks-ami, nodeadm/internal/kubelet/config.go): cpu 6 % of
-the first core, 1 % of the second, 0.5 % of two more and 0.25 % of the rest; memory 255 MiB and 11 MiB for each pod, and
-100 MiB of eviction threshold. Pods are limited by the addresses that the VPC CNI can hand out, and to 110, or 250 above
-30 vCPUs.
 """
 
 import functools
@@ -18,25 +13,15 @@ from typing import Any, Final, Protocol, runtime_checkable
 import msgspec
 import structlog
 
-from autoscaler.api import keys
+from autoscaler.api import keys, node_resources
 from autoscaler.api.resources.pools import Architecture
 from autoscaler.cloud import port
 
-MIB: Final = 1024**2
 _TABLE: Final = "instance_types.json"
-_CPU_STEPS: Final = ((1000, 600), (2000, 100), (4000, 50))
-"""Up to so many millis, so many ten-thousandths are reserved."""
-_CPU_REST: Final = 25
-_KUBELET_MIB: Final = 255
-_POD_MIB: Final = 11
-_EVICTION_MIB: Final = 100
 _ATTACHMENTS: Final = 28
 """Of a Nitro instance: volumes, network interfaces and accelerators share them (EC2's guide, "volume limits")."""
 _ROOT_AND_INTERFACES: Final = 3
 """Taken when a node starts: its own volume and two interfaces."""
-_PODS_MAX: Final = 110
-_PODS_MAX_LARGE: Final = 250
-_MANY_VCPUS: Final = 30
 
 log = structlog.get_logger(__name__)
 
@@ -59,8 +44,11 @@ class InstanceType:
     @property
     def max_pods(self) -> int:
         """The most pods a node takes."""
-        addresses = self.network_interfaces * (self.addresses_per_interface - 1) + 2
-        return min(addresses, _PODS_MAX_LARGE if self.vcpus > _MANY_VCPUS else _PODS_MAX)
+        return node_resources.max_pods(
+            vcpus=self.vcpus,
+            network_interfaces=self.network_interfaces,
+            addresses_per_interface=self.addresses_per_interface,
+        )
 
     @property
     def attachable_volumes(self) -> int:
@@ -74,25 +62,15 @@ class InstanceType:
 
     def allocatable(self) -> dict[str, int]:
         """Return what is expected to be left for pods: cpu in millis, all else in units."""
-        reserved = (_KUBELET_MIB + _POD_MIB * self.max_pods + _EVICTION_MIB) * MIB
         return {
             **self.capacity(),
-            "cpu": self.vcpus * 1000 - reserved_cpu_millis(self.vcpus),
-            "memory": max(0, self.memory_bytes - reserved),
+            "cpu": self.vcpus * 1000 - node_resources.reserved_cpu_millis(self.vcpus),
+            "memory": node_resources.allocatable_memory(self.memory_bytes, pods=self.max_pods),
         }
 
 
-def reserved_cpu_millis(vcpus: int) -> int:
-    """Return what EKS's images reserve for the kubelet and the system."""
-    total, start, reserved = vcpus * 1000, 0, 0
-    for end, share in (*_CPU_STEPS, (max(total, _CPU_STEPS[-1][0]), _CPU_REST)):
-        reserved += max(0, min(end, total) - start) * share // 10_000
-        start = end
-    return reserved
-
-
 def expected(kind: InstanceType, node: port.NodeTemplate) -> dict[str, int]:
-    """Return what a group's nodes are expected to offer: what the type has, and what the group's tags say besides."""
+    """Return what a group's nodes are expected to offer: what the type leaves, or what the group's tags say."""
     return {**kind.allocatable(), **node.resources}
 
 
@@ -134,7 +112,7 @@ def render(types: Iterable[InstanceType]) -> str:
 
 
 def _line(kind: InstanceType) -> str:
-    row: list[str | int | None] = [kind.architecture, kind.vcpus, kind.memory_bytes // MIB]
+    row: list[str | int | None] = [kind.architecture, kind.vcpus, kind.memory_bytes // node_resources.MIB]
     row += [kind.network_interfaces, kind.addresses_per_interface]
     row += [kind.gpus, kind.gpu_name] if kind.gpus else []
     return f' "{kind.name}": {msgspec.json.encode(row).decode()}'
@@ -161,4 +139,4 @@ def bundled() -> Mapping[str, InstanceType]:
 
 
 def _instance_type(name: str, *, memory_mib: int, **rest: Any) -> InstanceType:  # noqa: ANN401  # as the row has them
-    return InstanceType(name=name, memory_bytes=memory_mib * MIB, **rest)
+    return InstanceType(name=name, memory_bytes=memory_mib * node_resources.MIB, **rest)

@@ -10,7 +10,7 @@ from autoscaler import clock
 from autoscaler.api import keys, policies, resources, version
 from autoscaler.api.manifests import Manifest
 from autoscaler.capacity.records import accounting
-from autoscaler.cloud import catalogue
+from autoscaler.cloud import catalogue, node_templates
 from autoscaler.kube import kinds, port
 from autoscaler.simulate import manifests, simulated_workers
 from autoscaler.simulate.observation import observing
@@ -139,7 +139,8 @@ class World:
 
     def _register(self, instance: SimulatedInstance) -> None:
         spec, kind = self.specs[instance.key], catalogue.bundled()[instance.key.instance_type]
-        self.create(manifests.node(_node_name(instance), spec, kind.allocatable(), instance.provider_id), kinds.NODES)
+        room = catalogue.expected(kind, node_templates.of_spec(spec))
+        self.create(manifests.node(_node_name(instance), spec, room, instance.provider_id), kinds.NODES)
 
     def _unregister(self, instance: SimulatedInstance) -> None:
         self.delete(kinds.NODES, Key("", _node_name(instance)))

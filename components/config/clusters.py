@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from autoscaler.api import version
+from autoscaler.api import node_resources, version
 from autoscaler.api.resources.types import DnsLabel
 from components.config.autoscaler import Autoscaler
 from components.config.base import (
@@ -177,6 +177,9 @@ class Cluster(Objects):
     """The image of nodes. Needed with nodePools, unless each has an image of its own."""
     node_pools: NodePools = {}
     """Instances by pool."""
+    vm_memory_overhead_percent: Annotated[float, Field(ge=0, le=50)] = node_resources.VM_MEMORY_OVERHEAD_PERCENT
+    """How much of an instance's memory its node is expected not to have, in percent, because hypervisor, firmware and
+    kernel take it. It is for types of which no node was seen yet: what nodes really offer is learned from them."""
     autoscaler: Autoscaler = Autoscaler()
     """The runtime, and who scales the nodes."""
     monitoring: Monitoring = Monitoring()

@@ -110,6 +110,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "missing": "must be given",
     "int_type": "must be a whole number, without quotes",
     "int_from_float": "must be a whole number",
+    "float_type": "must be a number, without quotes",
     "string_type": "must be text; put it in quotes",
     "bool_type": "must be true or false, without quotes",
     "model_type": "must be a map, with a key and a value on each line",

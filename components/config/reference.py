@@ -128,6 +128,6 @@ def _kind(value: Mapping[str, Any]) -> str:
     if value.get("type") == "object":
         inner = next(iter(value.get("patternProperties", {}).values()), value.get("additionalProperties"))
         return f"map of {_kind(inner)}" if isinstance(inner, Mapping) and inner else "map"
-    return {"string": "text", "integer": "number", "boolean": "true or false"}.get(
+    return {"string": "text", "integer": "number", "number": "number", "boolean": "true or false"}.get(
         value.get("type", ""), "text or number"
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.api import keys
+from autoscaler.api import keys, node_resources
 from autoscaler.api.resources.types import Taint, TaintEffect
 from autoscaler.api.settings.node_groups import TAGS_MAX, NodeGroupKey, NodeGroupSpec
 from components.config.base import Problem
@@ -321,8 +321,14 @@ class _Builder:
         return Taint(key=keys.INSTANCE_POOL, value=self.pool_name, effect=effect)
 
     def _resources(self, offer: InstanceTypeOffer) -> dict[str, str]:
+        """Return what nodes offer to pods and the instance type alone does not tell."""
+        memory = node_resources.allocatable_memory(
+            offer.memory_bytes, pods=offer.max_pods, overhead_percent=self.cluster.vm_memory_overhead_percent
+        )
+        disk = node_resources.allocatable_disk(self.pool.root_volume.size_gib * node_resources.GIB)
+        mib = node_resources.MIB
         gpus = {keys.GPU_RESOURCE: str(offer.gpus)} if offer.gpus else {}
-        return {"ephemeral-storage": f"{self.pool.root_volume.size_gib}Gi", **gpus}
+        return {"memory": f"{memory // mib}Mi", "ephemeral-storage": f"{disk // mib}Mi", **gpus}
 
 
 def registered_labels(group: NodeGroupSpec) -> dict[str, str]:

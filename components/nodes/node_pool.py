@@ -99,6 +99,7 @@ def user_data(args: NodePoolArgs, spec: NodeGroupSpec) -> pulumi.Output[str]:
             labels=grid.registered_labels(spec),
             taints=(*spec.taints, *args.config.startup_taints),
             max_pods=spec.max_pods,
+            vcpus=spec.vcpus,
         )
         return base64.b64encode(render(bootstrap).encode()).decode()
 

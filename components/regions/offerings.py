@@ -12,14 +12,11 @@ from typing import Annotated, Final, Self
 import pydantic
 from pydantic import Field
 
+from autoscaler.api import node_resources
 from autoscaler.api.resources.pools import Architecture, InstanceTypeName
 from components.regions import region_files
 
 DIRECTORY: Final = Path("stacks/offerings")
-MIB: Final = 1024**2
-_MANY_VCPUS: Final = 30
-_PODS_MAX: Final = 110
-_PODS_MAX_LARGE: Final = 250
 
 _Positive = Annotated[int, Field(ge=1)]
 
@@ -55,13 +52,16 @@ class InstanceTypeOffer(region_files.Strict):
 
     @property
     def memory_bytes(self) -> int:
-        return self.memory_mib * MIB
+        return self.memory_mib * node_resources.MIB
 
     @property
     def max_pods(self) -> int:
-        """Return EKS's limit: the addresses the VPC CNI can hand out, at most 110, or 250 above 30 vCPUs."""
-        addresses = self.network_interfaces * (self.addresses_per_interface - 1) + 2
-        return min(addresses, _PODS_MAX_LARGE if self.vcpus > _MANY_VCPUS else _PODS_MAX)
+        """The most pods a node takes."""
+        return node_resources.max_pods(
+            vcpus=self.vcpus,
+            network_interfaces=self.network_interfaces,
+            addresses_per_interface=self.addresses_per_interface,
+        )
 
 
 class Offerings(region_files.Strict):

@@ -52,6 +52,7 @@ def bootstrap(**changes: Any) -> userdata.NodeBootstrap:
         "labels": LABELS,
         "taints": TAINTS,
         "max_pods": 250,
+        "vcpus": 72,
     }
     return userdata.NodeBootstrap(**(defaults | changes))
 
@@ -124,7 +125,11 @@ def test_al2023_gets_a_node_config_that_nodeadm_reads() -> None:
                 "cidr": "10.100.0.0/16",
             },
             "kubelet": {
-                "config": {"maxPods": 250},
+                "config": {
+                    "maxPods": 250,
+                    "kubeReserved": {"cpu": "250m", "memory": "3005Mi", "ephemeral-storage": "1Gi"},
+                    "evictionHard": {"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%"},
+                },
                 "flags": [f"--node-labels={labels}", f"--register-with-taints={taints}"],
             },
         },
@@ -132,9 +137,9 @@ def test_al2023_gets_a_node_config_that_nodeadm_reads() -> None:
     assert node_config(userdata.al2023(bootstrap())) == want
 
 
-def test_what_is_not_given_is_left_to_nodeadm() -> None:
-    config = node_config(userdata.al2023(bootstrap(labels={}, taints=(), max_pods=None)))
-    assert config["spec"]["kubelet"] == {"flags": []}
+def test_without_labels_and_taints_there_are_no_flags() -> None:
+    config = node_config(userdata.al2023(bootstrap(labels={}, taints=())))
+    assert config["spec"]["kubelet"]["flags"] == []
 
 
 @pytest.mark.accept("G3")
@@ -221,10 +226,9 @@ def test_debians_kubelet_is_configured_like_one_of_eks() -> None:
     assert configuration["authentication"]["anonymous"] == {"enabled": False}
     assert configuration["authorization"] == {"mode": "Webhook"}
     assert configuration["clusterDNS"] == ["10.100.0.10"]
-    assert configuration["maxPods"] == 250
-    assert configuration["kubeReserved"]["memory"] == "3005Mi"
+    limits = node_config(userdata.al2023(bootstrap()))["spec"]["kubelet"]["config"]
+    assert {name: configuration[name] for name in limits} == limits
     assert "--cloud-provider=external" in flags_of(text)
-    assert "kubeReserved" not in debian_files(userdata.debian(bootstrap(max_pods=None)))["/etc/kubernetes/kubelet.yaml"]
 
 
 def test_debian_starts_only_programs_that_its_image_has() -> None:
@@ -266,9 +270,11 @@ def test_too_much_user_data_is_refused_with_both_numbers(write: Callable[[userda
 
 def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(userdata.UserDataError) as caught:
-        bootstrap(cluster="", service_cidr="10.0.0.0/30", max_pods=0, labels={"a b": "", "kubernetes.io/role": "x"})
+        bootstrap(
+            cluster="", service_cidr="10.0.0.0/30", max_pods=0, vcpus=0, labels={"a b": "", "kubernetes.io/role": "x"}
+        )
     told = str(caught.value).split("; ")
-    assert [text.split()[0] for text in told] == ["cluster", "service", "max", "label", "label"]
+    assert [text.split()[0] for text in told] == ["cluster", "service", "max", "vcpus", "label", "label"]
 
 
 @pytest.mark.parametrize(

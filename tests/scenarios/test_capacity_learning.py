@@ -91,6 +91,44 @@ def bind(world: World, pod: str, node: str) -> None:
     port.required(world.cluster.server.handle(request, "scheduler"))
 
 
+# Memory that an instance type has and its nodes have not
+
+
+def memory_pod(world: World, name: str, mebibytes: int) -> None:
+    requests = {"cpu": "1", "memory": f"{mebibytes}Mi"}
+    world.add_pod(name, containers=[{"name": "main", "image": "app:1", "resources": {"requests": requests}}])
+
+
+@pytest.mark.accept("G21")
+@simulated
+async def test_a_pod_that_does_not_quite_fit_what_hypervisor_and_kubelet_leave_starts_nothing() -> None:
+    world = World()
+    world.allocatable = {"memory": "14800Mi"}
+    world.add_pool(types=("m5.xlarge", "m5a.xlarge", "m6i.xlarge", "m6a.xlarge", "m7i.xlarge", "m7a.xlarge"))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        memory_pod(world, "large", 15_300)
+        await asyncio.sleep(1800)
+        assert len(world.cloud.groups) == 18
+        assert len(world.cloud.instances) == 0
+        assert "memory: wants 14.9 GiB, has 13.8 GiB" in world.events("NotTriggerScaleUp")[0]["message"]
+
+
+@simulated
+async def test_nodes_that_offer_more_than_was_expected_teach_that_too() -> None:
+    world = World()
+    world.allocatable = {"memory": "14800Mi"}
+    world.add_pool(zones=("a", "b"))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        memory_pod(world, "fits", 14_000)
+        await asyncio.sleep(120)
+        memory_pod(world, "larger", 14_700)
+        await asyncio.sleep(120)
+        assert set(world.bound()) == {"fits", "larger"}
+        assert len(world.cloud.instances) == 2
+
+
 # A device that is lost, and a type that has less than the catalogue says
 
 WHOLE = "p3.16xlarge"

@@ -94,7 +94,7 @@ async def test_a_node_without_its_gpus_is_not_ended_while_something_works_on_it(
         assert ended(world) == 1
 
 
-LISTED = {"startupTaints": [STARTING]}
+LISTED: dict[str, Any] = {"startupTaints": [STARTING]}
 
 
 @pytest.mark.accept("G29", part="simulated")

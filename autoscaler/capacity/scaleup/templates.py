@@ -5,13 +5,13 @@ which selects it will add; start-up taints of its pool are not among them, for t
 type leaves for pods, less what DaemonSets will take of it; where an instance is for one pod alone, it is room for one.
 """
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from autoscaler.api import keys
 from autoscaler.api.resources.machines import MachineSpec
-from autoscaler.api.resources.types import Taint
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import PODS, Template
@@ -44,9 +44,11 @@ def of(snapshot: Snapshot, group: cloud.NodeGroup, *, whole: bool = False) -> Te
     allocatable = learned_allocatable.offered(snapshot, group, whole=whole)
     if kind is None or allocatable is None:
         return None
-    named, startup = (group.name, whole), unfinished.listed(snapshot).get(group.key.pool, ())
-    staying = tuple(taint for taint in group.node.taints if not unfinished.is_listed(taint, startup))
-    return _of(named, group.key, group.node, kind, allocatable, staying, snapshot.machines, snapshot.daemons)
+    node, startup = group.node, unfinished.listed(snapshot).get(group.key.pool, ())
+    if startup:
+        staying = tuple(taint for taint in node.taints if not unfinished.is_listed(taint, startup))
+        node = dataclasses.replace(node, taints=staying)
+    return _of((group.name, whole), group.key, node, kind, allocatable, snapshot.machines, snapshot.daemons)
 
 
 @remembered.RememberedEqual
@@ -56,14 +58,13 @@ def _of(  # all that a template is made from: what is remembered depends on noth
     node: cloud.NodeTemplate,
     kind: catalogue.InstanceType,
     allocatable: Mapping[str, int],
-    staying: tuple[Taint, ...],
     machines: Mapping[str, MachineSpec],
     daemons: tuple[shapes.Shape, ...],
 ) -> Template:
     own = _labels(key, node, kind)
     coming = machine_nodes.predicted(machines, own, allocatable)
     labels = {**own, **coming.labels}
-    first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in staying)
+    first = (objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in node.taints)
     taints = (*first, *coming.taints)
     carried = [daemon for daemon in daemons if _takes(daemon, labels, taints)]
     left = _without(allocatable, carried)
@@ -71,7 +72,7 @@ def _of(  # all that a template is made from: what is remembered depends on noth
         labels=labels,
         allocatable={**left, PODS: min(1, left.get(PODS, 0))} if ephemeral.is_for_one(taints) else left,
         taints=ephemeral.planned(taints),
-        capacity={**kind.capacity(), **node.resources},
+        capacity={**node.resources, **kind.capacity()},
         host_ports=frozenset((protocol, port) for daemon in carried for _, protocol, port in daemon.host_ports),
     )
 

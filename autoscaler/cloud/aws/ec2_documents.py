@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pydantic
 
-from autoscaler.api import keys
+from autoscaler.api import keys, node_resources
 from autoscaler.api.resources.pools import Architecture
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.cloud import catalogue, node_templates, port
@@ -201,7 +201,7 @@ def instance_type(found: "ec2.InstanceTypeInfoTypeDef") -> catalogue.InstanceTyp
         name=found["InstanceType"],
         architecture=architecture,
         vcpus=found["VCpuInfo"]["DefaultVCpus"],
-        memory_bytes=found["MemoryInfo"]["SizeInMiB"] * catalogue.MIB,
+        memory_bytes=found["MemoryInfo"]["SizeInMiB"] * node_resources.MIB,
         network_interfaces=found["NetworkInfo"]["MaximumNetworkInterfaces"],
         addresses_per_interface=found["NetworkInfo"]["Ipv4AddressesPerInterface"],
         gpus=count,

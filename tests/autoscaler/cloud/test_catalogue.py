@@ -53,22 +53,19 @@ def test_types_that_ec2_no_longer_describes_are_known_all_the_same(
     assert (known.gpus, known.gpu_name) == (gpus, gpu_name)
 
 
-@pytest.mark.parametrize(("vcpus", "want"), [(1, 60), (2, 70), (4, 80), (8, 90), (32, 150), (96, 310)])
-def test_reserved_cpu_grows_as_eks_says(vcpus: int, want: int) -> None:
-    assert catalogue.reserved_cpu_millis(vcpus) == want
-
-
 @pytest.mark.parametrize(
     ("name", "pods", "cpu_millis", "memory_mib"),
     [
-        ("m5.large", 29, 1930, 8192 - 255 - 11 * 29 - 100),
-        ("t3.small", 11, 1930, 2048 - 255 - 11 * 11 - 100),
-        ("m5.4xlarge", 110, 15_890, 65_536 - 255 - 11 * 110 - 100),
-        ("c5.18xlarge", 250, 71_750, 147_456 - 255 - 11 * 250 - 100),
-        ("r5.8xlarge", 234, 31_850, 262_144 - 255 - 11 * 234 - 100),
+        ("m5.large", 29, 1930, 7577 - 255 - 11 * 29 - 100),
+        ("t3.small", 11, 1930, 1894 - 255 - 11 * 11 - 100),
+        ("m5.4xlarge", 110, 15_890, 60_620 - 255 - 11 * 110 - 100),
+        ("c5.18xlarge", 250, 71_750, 136_396 - 255 - 11 * 250 - 100),
+        ("r5.8xlarge", 234, 31_850, 242_483 - 255 - 11 * 234 - 100),
     ],
 )
-def test_allocatable_follows_eks(name: str, pods: int, cpu_millis: int, memory_mib: int) -> None:
+def test_allocatable_follows_eks_of_what_the_hypervisor_leaves(
+    name: str, pods: int, cpu_millis: int, memory_mib: int
+) -> None:
     want = {"cpu": cpu_millis, "memory": memory_mib * MIB, "pods": pods}
     assert catalogue.bundled()[name].allocatable() == want
 

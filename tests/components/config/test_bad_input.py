@@ -56,6 +56,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("unknown key", in_cluster(nodePool={}), f"{BENCH}.nodePool: unknown key; did you mean nodePools? known here: "),
     ("unknown key of a spec", in_pool(limits={"maxActive": 1}), f"{POOL}.limits.maxActive: unknown key; did you mean "),
     ("unknown top key", configs.values(cluster={}), "sluice:cluster: unknown key; did you mean clusters?"),
+    ("percentage in quotes", in_cluster(vmMemoryOverheadPercent="7"), f'{BENCH}.vmMemoryOverheadPercent = "7": must be a number, without quotes'),
+    ("percentage too high", in_cluster(vmMemoryOverheadPercent=51), f"{BENCH}.vmMemoryOverheadPercent = 51: must be at most 50"),
     ("number in quotes", in_pool(minPerGroup="1"), f'{POOL}.minPerGroup = "1": must be a whole number, without quotes'),
     ("nested number", in_pool(limits={"maxIdleSeconds": "9"}), f'{POOL}.limits.maxIdleSeconds = "9": must be a whole'),
     ("bare version", in_cluster(kubernetesVersion=1.36), f"{BENCH}.kubernetesVersion = 1.36: must be text; put it in"),

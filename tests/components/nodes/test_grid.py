@@ -103,6 +103,14 @@ def test_no_two_keys_share_a_name(name: str, groups: list[NodeGroupKey]) -> None
     assert len({grid.name(name, key) for key in groups}) == len(groups)
 
 
+@pytest.mark.parametrize(("percent", "want"), [(0, "7518Mi"), (7.5, "6903Mi"), (10, "6698Mi")])
+def test_the_memory_that_hypervisors_take_is_configured(percent: float, want: str) -> None:
+    where = cluster(gpu=configs.pool(instanceTypes=["p3.8xlarge"]))
+    where = where.model_copy(update={"vm_memory_overhead_percent": percent})
+    (group,) = grid.plan("c", where, ALL, tags={}).groups
+    assert group.resources["memory"] == want
+
+
 @pytest.mark.accept("G2")
 def test_every_group_carries_discovery_and_template_tags() -> None:
     gpu = configs.pool(
@@ -134,7 +142,8 @@ def test_every_group_carries_discovery_and_template_tags() -> None:
         f"{template}/taint/dedicated": "ml:NoSchedule",
         f"{template}/taint/sluice.dev/instance-pool": "gpu:PreferNoSchedule",
         f"{template}/resources/nvidia.com/gpu": "4",
-        f"{template}/resources/ephemeral-storage": "50Gi",
+        f"{template}/resources/memory": "6903Mi",
+        f"{template}/resources/ephemeral-storage": f"{44 * 1024}Mi",
     }
     assert group.tags == want
     assert group.gpus == 4

@@ -6,6 +6,8 @@ import pulumi_aws as aws
 import pytest
 import yaml
 
+from autoscaler.api import quantities
+from autoscaler.cloud import catalogue
 from components.config.node_pools import NodePool
 from components.eks import cluster
 from components.networking import network
@@ -63,6 +65,13 @@ def templates(world: monitor.World) -> dict[str, Any]:
 def node_config(user_data: str) -> dict[str, Any]:
     text = base64.b64decode(user_data).decode()
     found: dict[str, Any] = yaml.safe_load(re.split(r"^---\n", text, flags=re.MULTILINE)[1].split("--SLUICE")[0])
+    return found
+
+
+def debian_config(user_data: str) -> dict[str, Any]:
+    files = yaml.safe_load(base64.b64decode(user_data))["write_files"]
+    (text,) = (one["content"] for one in files if one["path"] == "/etc/kubernetes/kubelet.yaml")
+    found: dict[str, Any] = yaml.safe_load(text)
     return found
 
 
@@ -127,7 +136,31 @@ def test_nodes_register_with_the_labels_that_the_group_promises() -> None:
         labels = dict(label.split("=", 1) for label in flags["--node-labels"].split(","))
         assert labels == grid.registered_labels(spec)
         assert labels["node.type"] == spec.tags["k8s.io/cluster-autoscaler/node-template/label/node.type"] == "worker"
-        assert config["kubelet"]["config"] == {"maxPods": spec.max_pods}
+        assert config["kubelet"]["config"]["maxPods"] == spec.max_pods
+
+
+@pytest.mark.accept("G21")
+@pytest.mark.parametrize("image", [{}, {"image": {"pipeline": "builder"}}], ids=["al2023", "debian"])
+def test_kubelets_offer_what_the_groups_tags_promise(image: dict[str, Any]) -> None:
+    """A kubelet offers its capacity, less kubeReserved, less evictionHard."""
+    options: dict[str, Any] = {"instanceTypes": ["c5.18xlarge", "p3.8xlarge"], **image}
+    made = templates(run(parameter="/sluice/test/images/builder", **options))
+    _, planned, _ = load(**options)
+    for spec in planned.of_pool("work"):
+        text = made[spec.name]["userData"]
+        config = debian_config(text) if image else node_config(text)["spec"]["kubelet"]["config"]
+        reserved, evicted = config["kubeReserved"], config["evictionHard"]
+        seen = spec.memory_bytes * 925 // 1000
+        room = seen - quantities.units(reserved["memory"]) - quantities.units(evicted["memory.available"])
+        assert quantities.units(spec.resources["memory"]) == room // 1024**2 * 1024**2
+        disk = 50 * 1024**3
+        kept = disk * int(evicted["nodefs.available"].rstrip("%")) // 100
+        room = disk - quantities.units(reserved["ephemeral-storage"]) - kept
+        assert quantities.units(spec.resources["ephemeral-storage"]) == room
+        offered = catalogue.bundled()[spec.key.instance_type].allocatable()
+        assert offered["cpu"] == spec.vcpus * 1000 - quantities.millis(reserved["cpu"])
+        assert offered["memory"] == quantities.units(spec.resources["memory"])
+        assert offered["pods"] == config["maxPods"]
 
 
 def test_nodes_register_with_start_up_taints_that_no_tag_tells() -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Self
 
+from autoscaler.api import node_resources
 from autoscaler.cloud.catalogue import InstanceType
 
 ENABLED_TAG = "k8s.io/cluster-autoscaler/enabled"
@@ -130,7 +131,7 @@ def capacity(kind: InstanceType) -> dict[str, str]:
 
 def allocatable(kind: InstanceType) -> dict[str, str]:
     """Return the capacity less what EKS reserves for kubelet and system, and the eviction threshold."""
-    return _written(kind.allocatable(), ROOT_VOLUME_BYTES * 9 // 10)
+    return _written(kind.allocatable(), node_resources.allocatable_disk(ROOT_VOLUME_BYTES))
 
 
 def _written(amounts: Mapping[str, int], disk_bytes: int) -> dict[str, str]:

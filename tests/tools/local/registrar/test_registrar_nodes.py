@@ -70,8 +70,8 @@ def test_a_node_is_what_the_kubelet_of_its_instance_would_register() -> None:
 def test_allocatable_is_capacity_less_what_eks_reserves() -> None:
     want = {"cpu": "2", "memory": "8388608Ki", "pods": "29", "ephemeral-storage": "20971520Ki"}
     assert registrar_nodes.capacity(builders.M5_LARGE) == want
-    # An m5.large on EKS: 1930m, and 8192 - (255 + 11 * 29) - 100 MiB.
-    want |= {"cpu": "1930m", "memory": f"{7518 * 1024}Ki", "ephemeral-storage": "18874368Ki"}
+    # An m5.large on EKS: 1930m, and 92.5 % of 8192 - (255 + 11 * 29) - 100 MiB.
+    want |= {"cpu": "1930m", "memory": f"{6903 * 1024}Ki", "ephemeral-storage": f"{17 * 1024**2}Ki"}
     assert registrar_nodes.allocatable(builders.M5_LARGE) == want
 
 
