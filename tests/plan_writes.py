@@ -17,6 +17,8 @@ _PATH = re.compile(
 )
 _METHODS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 _TOLD = {"events", "leases"}
+_STATED = {"instancepool", "scope", "provideraccount"}
+"""Kinds whose status is in the plan. What is done in a cycle may change it once more."""
 
 
 def of_command(command: Command) -> list[Written]:
@@ -35,8 +37,21 @@ def of_commands(commands: Iterable[Command]) -> list[Written]:
     return sorted(each for command in commands for each in of_command(command))
 
 
+def is_stated(written: Written) -> bool:
+    """Tell whether something is told by a status, and nothing else is done."""
+    return written[0] == "patch status of" and written[1].partition(" ")[0] in _STATED
+
+
+def compare(want: list[Written], written: list[Written]) -> None:
+    """See that all that was planned was written, and, but for statuses, nothing else first."""
+    done = [each for each in written if not is_stated(each)]
+    commands = [each for each in want if not is_stated(each)]
+    assert sorted(done[: len(commands)]) == commands, f"planned {want}, done {written}"
+    assert {each for each in want if is_stated(each)} <= set(written), f"planned {want}, done {written}"
+
+
 def of_request(method: str, path: str, body: dict[str, Any]) -> Written | None:
-    """Return what a request writes; None: it reads, or tells of something by a status, an event or a Lease."""
+    """Return what a request writes; None: it reads, or tells of something by another status, an event or a Lease."""
     found = _PATH.fullmatch(path)
     if method not in _METHODS or found is None or found["plural"] in _TOLD:
         return None
@@ -44,7 +59,7 @@ def of_request(method: str, path: str, body: dict[str, Any]) -> Written | None:
     if found["part"] == "eviction":
         verb = "evict"
     elif found["part"] == "status":
-        if kind != "instance" and "admission" not in body["status"]:
+        if kind not in {"instance", *_STATED} and "admission" not in body["status"]:
             return None
         verb = "patch status of"
     name = found["name"] or body["metadata"]["name"]

@@ -8,6 +8,8 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.base import Condition, ConditionStatus
 
 MESSAGE_MAX: Final = 1024
+RUNTIME_PAUSED: Final = "RuntimePaused"
+"""On pools while the runtime is paused. Not just Paused: a worker pool may be that by itself, by its own spec."""
 
 
 def written(kind: str, *, holds: bool, reason: str, message: str, before: Iterable[Condition], now: float) -> Manifest:

@@ -29,6 +29,7 @@ from autoscaler.capacity.scaledown import drainer, pool_finalizer, terminator
 from autoscaler.capacity.scaleup import (
     claims,
     demand,
+    ephemeral,
     learned_allocatable,
     missed_placements,
     supply,
@@ -132,15 +133,15 @@ class Controller:
         # 3. Act: clouds are asked beside the cycle; what ends is recorded first.
         self._calls.resize(plan.resizes)
         self._launch(plan)
-        kept = [await self._books.write(plan.records), await self._claims.settle()]
-        kept.append(await self._claims.claim(snapshot, plan.landed))
+        kept = [await self._books.write(plan.records), await self._claims.carry_out(plan.claims)]
         wakes = [await self._opener.open(plan.openings), await self._terminator.carry_out(plan)]
-        wakes.append(await self._pool_finalizer.carry_out(snapshot))
-        # 4. Report.
+        wakes.append(await self._pool_finalizer.carry_out(snapshot, plan.teardown))
+        # 4. Report: statuses say what is true now, with the records that were just written.
         self._tell(plan, outcomes)
         _log_changes(self._last, plan)
         self._last = plan
-        await self._publisher.publish(self._recorded(snapshot), plan)
+        after = self._recorded(snapshot)
+        await self._publisher.publish(after, decide.report(after, plan, self._publisher.stated()))
         return clock.earliest((*wakes, *self._wakes(snapshot, plan, is_kept=all(kept))))
 
     def _wakes(self, snapshot: Snapshot, plan: Plan, *, is_kept: bool) -> Iterator[float | None]:
@@ -165,18 +166,19 @@ class Controller:
         if self._pool_finalizer.have_left:
             return plans.Planned()
         snapshot = self._launch_failures.added(self._snapshot())
-        records, unheld = self._books.sight(snapshot), self._pool_finalizer.unheld
+        records, stated = self._books.sight(snapshot), self._publisher.stated()
         commands = await self._context.plan(
-            planned.commands, snapshot, self._policy, self._last.memory, records, unheld
+            planned.commands, snapshot, self._policy, self._last.memory, records, stated
         )
         old = ("what has changed in AWS since the pause began: nobody reads it meanwhile",)
         return plans.Planned(commands=commands, unknown=old if self._context.is_paused() else ())
 
     def _snapshot(self) -> Snapshot:
-        pods, indexed = self._claims.pods(self._watched.pod_index)
+        stands = self._claims.stands()
+        pods, indexed = self._claims.pods(self._watched.pod_index, stands)
         pools = {each.meta.key.name: each.resource.spec for each in self._watched.pools}
         now = self._context.clock.now()
-        freed = self._claims.freed()
+        freed = ephemeral.vacated(stands)
         groups = self._accounts.groups({name: spec.provider_account for name, spec in pools.items()})
         written = [each.resource for each in self._watched.pools]
         self._learned = learned_allocatable.recall(self._learned, written, groups, now)
@@ -202,14 +204,13 @@ class Controller:
             durations=pool_status.durations_of(each.resource for each in self._watched.scopes),
             prices=self._prices,
             other_autoscaler=self._other_autoscaler.who,
-            leaving=self._pool_finalizer.who(),
-            dissolving=self._pool_finalizer.is_dissolving,
-            closing=self._pool_finalizer.is_closing,
+            stands=stands,
+            spent=ephemeral.spent(stands),
             home=self._context.namespace,
         )
-        recorded = self._recorded(self._with_accounts(snapshot))
-        self._learned = learned_allocatable.learn(self._learned, recorded)
-        return dataclasses.replace(recorded, learned=self._learned)
+        observed = self._recorded(self._with_accounts(self._pool_finalizer.observe(snapshot)))
+        self._learned = learned_allocatable.learn(self._learned, observed)
+        return dataclasses.replace(observed, learned=self._learned)
 
     def _with_accounts(self, snapshot: Snapshot) -> Snapshot:
         """Add what is known of instances and of the accounts they are in."""
@@ -217,7 +218,6 @@ class Controller:
             snapshot,
             outages=self._accounts.outages(),
             outdated=self._accounts.outdated(),
-            spent=self._claims.spent(),
             doomed=self._notices.doomed(),
             maintained=self._notices.maintained(),
             at_risk=self._notices.at_risk(),

@@ -6,5 +6,6 @@ from autoscaler.api import resources
 from autoscaler.kube import kinds
 
 POOLS: Final = kinds.custom(resources.InstancePool)
+ACCOUNTS: Final = kinds.custom(resources.ProviderAccount)
 MACHINES: Final = kinds.custom(resources.Machine)
 SCOPES: Final = kinds.custom(resources.Scope)

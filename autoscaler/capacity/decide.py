@@ -15,8 +15,9 @@ from autoscaler.capacity.accounts import unavailable_offerings
 from autoscaler.capacity.model import Demand, Placement, Policy, Situation
 from autoscaler.capacity.plan import NOTHING, Disruption, Launch, Memory, Plan, Unserved
 from autoscaler.capacity.records import instance_records
-from autoscaler.capacity.scaledown import drain_plan, drift, emptiness, node_repair
-from autoscaler.capacity.scaleup import allocatable_retry, attachments, demand, machine_demand, supply
+from autoscaler.capacity.reporting import pool_status
+from autoscaler.capacity.scaledown import drain_plan, drift, emptiness, node_repair, pool_teardown
+from autoscaler.capacity.scaleup import allocatable_retry, attachments, demand, ephemeral, machine_demand, supply
 from autoscaler.capacity.scaleup.colocation import colocation, gangs
 from autoscaler.capacity.scaleup.limits import offers
 from autoscaler.capacity.scaleup.missed_placements import Landed, Waiting
@@ -30,7 +31,13 @@ def decide(
 ) -> Plan:
     """Plan all that is to be done now. Who shares the cluster with another autoscaler only tells."""
     records = instance_records.decide(seen) if seen is not None else instance_records.Plan()
-    plan = dataclasses.replace(_scale_up(snapshot, policy), records=records)
+    plan = _scale_up(snapshot, policy)
+    plan = dataclasses.replace(
+        plan,
+        records=records,
+        claims=ephemeral.decide(snapshot, plan.landed),
+        teardown=pool_teardown.decide(snapshot),
+    )
     if snapshot.other_autoscaler is not None:
         return dataclasses.replace(plan, memory=memory)
     renewal = drift.choose(snapshot, plan, memory)
@@ -46,6 +53,11 @@ def decide(
         memory=dataclasses.replace(gone.memory, begun=renewal.memory.begun, postponed=renewal.memory.postponed),
         wake_at=clock.earliest((plan.wake_at, renewal.wake_at, gone.wake_at)),
     )
+
+
+def report(snapshot: Snapshot, plan: Plan, stated: pool_status.Stated) -> Plan:
+    """Add what pools, scopes and accounts are to say, given what they say now."""
+    return dataclasses.replace(plan, statuses=tuple(pool_status.statuses(snapshot, plan, stated)))
 
 
 def _disrupt(snapshot: Snapshot, memory: Memory, needed: frozenset[str], renewed: tuple[Disruption, ...]) -> Plan:

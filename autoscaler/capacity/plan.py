@@ -1,4 +1,4 @@
-"""What capacity would do now, as data: launches, take-backs, disruptions, gates to open, and what pods are told. Pure.
+"""All that capacity would do now, as data and in words. Pure: values only.
 
 Printing it is the dry run. Whoever carries a part of it out returns what became of it, and the next cycle sees that.
 """
@@ -7,17 +7,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from autoscaler.api import keys, names
+from autoscaler.api.manifests import Manifest
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import disruption_taint
 from autoscaler.capacity.disruption_taint import Reason
 from autoscaler.capacity.model import Rejection
 from autoscaler.capacity.records import accounting, instance_records
+from autoscaler.capacity.scaledown import pool_teardown
+from autoscaler.capacity.scaleup import ephemeral
 from autoscaler.capacity.scaleup.colocation import colocation
 from autoscaler.capacity.scaleup.missed_placements import Landed
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.control import plans
-from autoscaler.kube import objects
+from autoscaler.kube import kinds, objects
 
 _NO_GROUP: Final = cloud.GroupName("")
 _NO_INSTANCE: Final = cloud.InstanceId("")
@@ -90,6 +94,15 @@ class Disruption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """An object whose status is to say something else."""
+
+    resource: kinds.ResourceType
+    stored: objects.Stored
+    changes: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """What is remembered from one cycle to the next, and may be forgotten."""
 
@@ -129,6 +142,12 @@ class Plan:
     """For all pods that wait: on which nodes there seems to be room for them."""
     openings: tuple[colocation.Opening, ...] = ()
     """Pods that waited for a zone, and may go there now."""
+    claims: ephemeral.Plan = ephemeral.NOTHING
+    """Who gets which instance of an ephemeral pool, and which of them go back."""
+    teardown: pool_teardown.Plan = pool_teardown.NOTHING
+    """Pools that are held, and those that are let go."""
+    statuses: tuple[Status, ...] = ()
+    """What pools, scopes and accounts are to say. In a cycle it is decided once all else is done (`decide.report`)."""
     away: int = 0
     """So many nodes are away at once that none of them is replaced."""
     waits: Mapping[str, str] = field(default_factory=dict)
@@ -147,6 +166,7 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
     for launch in plan.launches:
         waiting = f"pods that wait for a node: {len(launch.pods)}"
         yield _resized(launch, waiting if launch.pods else "it stands in for a node of another launch template")
+    yield from _claimed(plan.claims)
     for opening in plan.openings:
         pod = _place(opening.pod.meta.key)
         yield plans.Command(verb="open", what=f"pod {pod}", why=f"there will be room in zone {opening.zone}")
@@ -154,6 +174,10 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
         yield from _disrupted(snapshot, disruption)
     for node in plan.spared:
         yield plans.Command(verb="untaint", what=f"node {node.meta.key.name}", why="it is not to go any more")
+    yield from _torn_down(snapshot, plan.teardown)
+    for status in plan.statuses:
+        what = f"{status.resource.kind.lower()} {status.stored.meta.key.name}"
+        yield plans.Command(verb="patch status of", what=what, why=f"new: {', '.join(sorted(status.changes))}")
 
 
 def _recorded(records: instance_records.Plan) -> Iterator[plans.Command]:
@@ -167,6 +191,30 @@ def _recorded(records: instance_records.Plan) -> Iterator[plans.Command]:
     for each in records.deletes:
         why = f"it ended more than {accounting.MONTHS_KEPT} months ago"
         yield plans.Command(verb="delete", what=f"instance {each.name}", why=why)
+
+
+def _claimed(claims: ephemeral.Plan) -> Iterator[plans.Command]:
+    for corrected in claims.corrected:
+        is_free = corrected.kept_for == keys.RESERVED_FOR_NONE
+        why = "the pod that it was kept for will not come" if is_free else "a pod runs there that it is not kept for"
+        yield plans.Command(verb="taint", what=f"node {corrected.node.meta.key.name}", why=why)
+    for each in claims.given:
+        why = f"it is kept for pod {_place(each.pod.meta.key)}"
+        yield plans.Command(verb="taint", what=f"node {each.node.meta.key.name}", why=why)
+    for each in (*claims.let_on, *claims.given):
+        why = f"node {each.node.meta.key.name} is kept for it: toleration"
+        yield plans.Command(verb="patch", what=f"pod {_place(each.pod.meta.key)}", why=why)
+
+
+def _torn_down(snapshot: Snapshot, teardown: pool_teardown.Plan) -> Iterator[plans.Command]:
+    for name in teardown.held:
+        why = "it is held until its instances are gone: finalizer"
+        yield plans.Command(verb="patch", what=f"instancepool {name}", why=why)
+    for name in teardown.let_go:
+        yield plans.Command(verb="patch", what=f"instancepool {name}", why="it is deleted and empty: no finalizer")
+    if teardown.leaves:
+        why = "all work has ended: our finalizers, taints and gates come off every object, then it is let go"
+        yield plans.Command(verb="patch", what=f"configmap {snapshot.home}/{names.DRAIN_OBJECT}", why=why)
 
 
 def _resized(each: Launch | Resize, why: str) -> plans.Command:

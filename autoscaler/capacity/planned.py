@@ -1,18 +1,20 @@
-"""What capacity would do now, in commands: pools that are held, and its plan. Pure: nothing is carried out."""
-
-from collections.abc import Sequence
+"""What capacity would do now, in commands. Pure: nothing is carried out."""
 
 from autoscaler.capacity import decide, plan
 from autoscaler.capacity.model import Policy
 from autoscaler.capacity.records import instance_records
+from autoscaler.capacity.reporting import pool_status
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.control.plans import Command
 
 
 def commands(
-    snapshot: Snapshot, policy: Policy, memory: plan.Memory, records: instance_records.Sight, unheld: Sequence[str]
+    snapshot: Snapshot,
+    policy: Policy,
+    memory: plan.Memory,
+    records: instance_records.Sight,
+    stated: pool_status.Stated,
 ) -> tuple[Command, ...]:
-    """Say what a cycle would do; `unheld` are pools that do not carry our finalizer yet."""
-    held = "it is held until its instances are gone: finalizer"
-    kept = [Command(verb="patch", what=f"instancepool {name}", why=held) for name in unheld]
-    return (*kept, *plan.commands(snapshot, decide.decide(snapshot, policy, memory, records)))
+    """Say what a cycle would do. What is written in the cycle may change statuses once more."""
+    decided = decide.decide(snapshot, policy, memory, records)
+    return tuple(plan.commands(snapshot, decide.report(snapshot, decided, stated)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from autoscaler.api.resources.instances import Instance
 from autoscaler.api.resources.machines import MachineSpec
@@ -75,6 +76,36 @@ class Unhelpful:
     """A node has taken such a pod since."""
 
 
+class Standing(StrEnum):
+    """Where an instance that is for one pod stands."""
+
+    FREE = "Free"
+    """It waits for its pod."""
+    HELD = "Held"
+    """It is kept for a pod that may come."""
+    VACANT = "Vacant"
+    """It is kept for a pod that was never there and will not come: it can be free again."""
+    BUSY = "Busy"
+    """The pod that it is kept for is there."""
+    TAKEN = "Taken"
+    """A pod works there that it is not kept for, as one does that names its node itself."""
+    DOUBTED = "Doubted"
+    """The pod that it is kept for is gone, and the API server can still tell whether it ever was there."""
+    SPENT = "Spent"
+    """It has had its pod, or may have had it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """An instance, where it stands, and the pod that this is about."""
+
+    node: objects.Node
+    holder: str
+    """What the taint says."""
+    standing: Standing
+    pod: objects.Pod | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Snapshot:
     """What is known of the cluster and the cloud. Compared by identity, so that what was reckoned of it is kept."""
@@ -122,6 +153,8 @@ class Snapshot:
     """Accounts that have not answered for a while, and what came instead."""
     outdated: frozenset[cloud.InstanceId] = frozenset()
     """Instances made from another launch template than their group has now, by what it says, not by its number."""
+    stands: tuple[Stand, ...] = ()
+    """Instances of ephemeral pools, and where each of them stands."""
     spent: frozenset[cloud.InstanceId] = frozenset()
     """Instances of ephemeral pools that have run the one pod they were for."""
     doomed: frozenset[cloud.InstanceId] = frozenset()
@@ -134,8 +167,14 @@ class Snapshot:
     """Pools that are being removed, and since when."""
     dissolving: bool = False
     """The whole stack is leaving: there may be no other place for what runs."""
-    closing: bool = False
-    """And no work is left that ends by itself: what lives for ever may go, too."""
+    closing_since: float | None = None
+    """And since when no work is left that ends by itself: what lives for ever may go, too. None: some is left."""
+    unheld: frozenset[str] = frozenset()
+    """Pools that do not carry our finalizer."""
+    deleted: frozenset[str] = frozenset()
+    """Pools whose deletion waits for our finalizer."""
+    empty_since: Mapping[str, float] = field(default_factory=dict)
+    """Pools that are being removed and wait for nothing any more, and since when."""
     home: str = ""
     """The runtime's own namespace."""
     launched_at: Mapping[cloud.InstanceId, float] = field(default_factory=dict)

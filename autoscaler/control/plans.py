@@ -25,7 +25,7 @@ class Command:
 class Planned:
     """What a controller would do now: the next step for each object; what follows from it is planned once it is done.
 
-    Status, events and Leases are not in it: they tell what was done.
+    Events and Leases are not in it, nor, but for capacity's, what is told by a status: they say what was done.
     """
 
     commands: tuple[Command, ...] = ()

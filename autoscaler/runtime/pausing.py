@@ -20,8 +20,6 @@ from autoscaler.kube.writing import writer
 from autoscaler.runtime import fence
 
 log = structlog.get_logger()
-CONDITION: Final = "RuntimePaused"
-"""Not just Paused: a worker pool may be that by itself, by its own spec."""
 REASON: Final = "PausedByAnnotation"
 _BACKOFF: Final = backoff.Backoff(first_seconds=2.0, longest_seconds=300.0)
 """After a condition that was not written."""
@@ -93,7 +91,7 @@ class Reporter:
             yield from ((resource, pool) for pool in table if self._is_wrong(pool))
 
     def _is_wrong(self, pool: Pool) -> bool:
-        says = any(each.type == CONDITION for each in pool.resource.status.conditions)
+        says = any(each.type == conditions.RUNTIME_PAUSED for each in pool.resource.status.conditions)
         return says is not self._is_paused() and self._is_ours(pool)
 
     def _is_ours(self, pool: Pool) -> bool:
@@ -118,7 +116,7 @@ class Reporter:
 
     def _conditions(self, pool: Pool) -> list[Manifest]:
         before = pool.resource.status.conditions
-        others = [each for each in before if each.type != CONDITION]
+        others = [each for each in before if each.type != conditions.RUNTIME_PAUSED]
         written: list[Manifest] = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in others]
         if not self._is_paused():
             return written
@@ -127,5 +125,7 @@ class Reporter:
             f"{keys.PAUSED}; take it off to go on"
         )
         now = self._context.clock.now()
-        said = conditions.written(CONDITION, holds=True, reason=REASON, message=message, before=before, now=now)
+        said = conditions.written(
+            conditions.RUNTIME_PAUSED, holds=True, reason=REASON, message=message, before=before, now=now
+        )
         return [*written, said]

@@ -43,6 +43,9 @@ class Served(World):
         nodes = sorted(self.nodes(), key=lambda node: node["metadata"]["name"])
         return [_kept_for(node) for node in nodes]
 
+    def kept_by_node(self) -> dict[str, str]:
+        return {node["metadata"]["name"]: _kept_for(node) for node in self.nodes()}
+
     def uid(self, name: str) -> str:
         uid: str = next(pod["metadata"]["uid"] for pod in self.all(kinds.PODS) if pod["metadata"]["name"] == name)
         return uid

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from autoscaler import machines
-from autoscaler.api import keys
+from autoscaler.api import keys, names
 from autoscaler.control.plans import Command
 from autoscaler.kube import kinds, port
 from autoscaler.runtime import process
@@ -17,6 +17,8 @@ from autoscaler.simulation.cluster import SimulatedCluster
 from tests import plan_writes
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios import admission_world, capacity_world, machine_world, running, worker_world
+from tests.scenarios.test_ephemeral_pools import Served
+from tests.scenarios.test_leaving import POOLS, Stack
 
 pytestmark = pytest.mark.accept("U1", part="each controller on its own, in virtual time")
 PATIENCE_SECONDS = 5.0
@@ -58,17 +60,18 @@ async def section(replica: process.Process, name: str) -> Section:
     return found
 
 
-async def done_of(
+async def do_planned(
     replica: process.Process, cluster: SimulatedCluster, name: str, user: str
-) -> tuple[list[plan_writes.Written], list[plan_writes.Written]]:
-    """Return what a paused controller plans, and as many of the first writes that it makes once it goes on."""
+) -> list[plan_writes.Written]:
+    """Let a paused controller go on, see that it does first what it planned, and return that."""
     planned = await section(replica, name)
     assert planned.state is State.PAUSED
     want = plan_writes.of_commands(planned.commands)
     with recorded(cluster, user) as written:
         pause(cluster, None)
         await asyncio.sleep(PATIENCE_SECONDS)
-    return want, sorted(written[: len(want)])
+    plan_writes.compare(want, written)
+    return want
 
 
 @simulated
@@ -85,8 +88,7 @@ async def test_admission_does_what_it_planned() -> None:
         world.add_job("new")
         world.set_quota(standard=20)
         await asyncio.sleep(2)
-        want, done = await done_of(replica, world.cluster, "admission", admission_world.RUNTIME.user)
-        assert done == want
+        want = await do_planned(replica, world.cluster, "admission", admission_world.RUNTIME.user)
         assert [verb for verb, _ in want] == ["create", "patch status of"]
         assert not (await section(replica, "admission")).commands
 
@@ -107,8 +109,7 @@ async def test_machines_do_what_they_planned() -> None:
         world.change_machine(nodePool=nodes)
         world.add_machine("other", nodes=[])
         await asyncio.sleep(2)
-        want, done = await done_of(replica, world.cluster, "machines", machine_world.RUNTIME.user)
-        assert done == want
+        want = await do_planned(replica, world.cluster, "machines", machine_world.RUNTIME.user)
         assert ("patch", "node n2") in want
         assert ("patch", "pod guests/guest") in want
         assert ("create", "statefulset default/medium-other") in want
@@ -133,9 +134,10 @@ async def test_capacity_does_what_it_planned() -> None:
         planned = await section(replica, "capacity")
         resized = [each.what for each in planned.commands if each.verb == "resize"]
         assert resized == ["node group workers-a-m5.xlarge from 1 to 2"]
-        assert planned.commands[-1].why == "pods that wait for a node: 1"
-        want, done = await done_of(replica, world.cluster, "capacity", "a")
-        assert done == want
+        assert "pods that wait for a node: 1" in [each.why for each in planned.commands]
+        stated = Command(verb="patch status of", what="instancepool workers", why="new: secondsThisMonth")
+        assert planned.commands[-1] == stated
+        await do_planned(replica, world.cluster, "capacity", "a")
         assert world.desired() == {"workers-a-m5.xlarge": 2}
 
 
@@ -151,11 +153,80 @@ async def test_an_idle_instance_is_planned_to_go_and_goes() -> None:
         await asyncio.sleep(30)
         pause(world.cluster)
         await asyncio.sleep(60)
-        want, done = await done_of(replica, world.cluster, "capacity", "a")
+        want = await do_planned(replica, world.cluster, "capacity", "a")
         assert ("patch", f"node {node}") in want
-        assert done == want
         await asyncio.sleep(60)
         assert world.desired() == {}
+
+
+@simulated
+async def test_instances_for_one_pod_each_go_to_whom_the_plan_named() -> None:
+    world = Served(schedules=False, minimum=2, maximum=2)
+    async with capacity_world.runtime(world) as replica:
+        await asyncio.sleep(60)
+        world.add_pod("first")
+        await asyncio.sleep(5)
+        (kept,) = [node for node, uid in world.kept_by_node().items() if uid == world.uid("first")]
+        (free,) = set(world.kept_by_node()) - {kept}
+        pause(world.cluster)
+        await asyncio.sleep(2)
+        world.cluster.create(kinds.NODES, {"metadata": {"name": "static"}, "status": {}})
+        world.bind("first", "static")
+        world.add_pod("second")
+        await asyncio.sleep(2)
+        planned = await section(replica, "capacity")
+        goes_back = "the pod that it was kept for will not come"
+        assert Command(verb="taint", what=f"node {kept}", why=goes_back) in planned.commands
+        (given,) = [each for each in planned.commands if "is kept for it: toleration" in each.why]
+        assert given.what == "pod default/second"
+        want = await do_planned(replica, world.cluster, "capacity", "a")
+        assert ("patch", "pod default/second") in want
+        (node,) = [name for name in (kept, free) if name in given.why]
+        assert world.kept_by_node() == {kept: keys.RESERVED_FOR_NONE, free: keys.RESERVED_FOR_NONE, "static": ""} | {
+            node: world.uid("second")
+        }
+
+
+@simulated
+async def test_pools_are_planned_to_be_held_and_let_go() -> None:
+    world = Stack()
+    world.add_pool("goes", zones=("a",), minimum=1)
+    async with capacity_world.runtime(world) as replica:
+        await asyncio.sleep(60)
+        world.add_pod("works")
+        await asyncio.sleep(60)
+        world.delete(POOLS, "goes")
+        await asyncio.sleep(60)
+        (waits,) = (await replica.plans.document()).controllers
+        assert not [each for each in waits.commands if each.verb == "patch"]
+        world.delete_pod("works")
+        await asyncio.sleep(PATIENCE_SECONDS - 2)
+        pause(world.cluster)
+        await asyncio.sleep(PATIENCE_SECONDS)
+        world.add_pool("comes", zones=("b",))
+        await asyncio.sleep(2)
+        want = await do_planned(replica, world.cluster, "capacity", "a")
+        assert {("patch", "instancepool comes"), ("patch", "instancepool goes")} <= set(want)
+        assert world.pool("goes") is None
+        assert world.finalizers("comes") == [keys.FINALIZER]
+
+
+@simulated
+async def test_a_stack_that_may_leave_is_planned_to_and_leaves() -> None:
+    world = Stack()
+    world.add_drain_object()
+    world.add_pool(zones=("a",))
+    async with capacity_world.runtime(world) as replica:
+        await asyncio.sleep(30)
+        pause(world.cluster)
+        world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
+        await asyncio.sleep(30)
+        planned = await section(replica, "capacity")
+        assert [each.what for each in planned.commands if each.verb == "patch"] == ["configmap default/sluice-leaving"]
+        pause(world.cluster, None)
+        await asyncio.sleep(60)
+        assert world.drain_object() is None
+        assert not (await section(replica, "capacity")).commands
 
 
 @simulated

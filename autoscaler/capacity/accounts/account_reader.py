@@ -17,10 +17,11 @@ from autoscaler import backoff, clock, control
 from autoscaler.api.resources.accounts import ProviderAccount, ProviderAccountSpec
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.accounts import account_state
+from autoscaler.capacity.custom import ACCOUNTS
 from autoscaler.capacity.indexes import remembered
 from autoscaler.cloud import catalogue, view
 from autoscaler.cloud import port as cloud
-from autoscaler.kube import kinds, objects, store
+from autoscaler.kube import objects, store
 
 log = structlog.get_logger()
 REOPEN_SECONDS: Final = 15.0
@@ -36,7 +37,6 @@ CHECK_SECONDS: Final = 0.5
 SILENT_SECONDS: Final = 10.0
 """An account that has not answered a call for so long is told to be silent."""
 TICK_SECONDS: Final = 0.001
-ACCOUNTS: Final = kinds.custom(ProviderAccount)
 KIND: Final = "NodeGroup"
 """What the controller is woken for after a reading."""
 Account = objects.Custom[ProviderAccount]

@@ -1,7 +1,8 @@
-"""What InstancePools say about themselves: their groups, their instances, and what is wrong. Pure."""
+"""What InstancePools, Scopes and ProviderAccounts say about themselves, and what is wrong. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from autoscaler import clock
@@ -9,20 +10,23 @@ from autoscaler.api import conditions, status
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.accounts import ProviderAccount
 from autoscaler.api.resources.base import Condition
-from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool
+from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool, InstancePoolStatus
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.resources.types import QUANTITIES_MAX
 from autoscaler.capacity import messages
 from autoscaler.capacity.accounts import unavailable_offerings
+from autoscaler.capacity.custom import ACCOUNTS, POOLS, SCOPES
 from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import Limit, Template
+from autoscaler.capacity.plan import Plan, Status
 from autoscaler.capacity.records.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.scaledown import drift, pool_teardown
-from autoscaler.capacity.scaleup import learned_allocatable, templates, unhelpful
+from autoscaler.capacity.scaleup import demand, learned_allocatable, templates, unhelpful
 from autoscaler.capacity.scaleup.limits import budgets, offers
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import MICROS
+from autoscaler.kube import kinds, objects
 
 READY: Final = "Ready"
 WITHIN_BUDGET: Final = "WithinBudget"
@@ -40,6 +44,46 @@ class Month:
 
     to_date: MonthToDate
     limits: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What is there to say something, each as it is now."""
+
+    pools: tuple[objects.Custom[InstancePool], ...] = ()
+    scopes: tuple[objects.Custom[Scope], ...] = ()
+    accounts: tuple[objects.Custom[ProviderAccount], ...] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """Accounts that cannot be used, and why."""
+
+
+def statuses(snapshot: Snapshot, plan: Plan, stated: Stated) -> Iterator[Status]:
+    """Yield the statuses that must be written, each from the very version that it is made from."""
+    month = Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
+    for pool in stated.pools:
+        problem = stated.problems.get(pool.resource.spec.provider_account)
+        yield from _status(POOLS, pool, changes(pool.resource, snapshot, month, problem))
+    for account in stated.accounts:
+        name = account.meta.key.name
+        problem = stated.problems.get(name) or snapshot.outages.get(name) or snapshot.silent.get(name)
+        yield from _status(ACCOUNTS, account, account_changes(account.resource, problem, snapshot.now))
+    pending = waiting(snapshot, plan)
+    for scope in stated.scopes:
+        count, now = pending[scope.meta.key.name], snapshot.now
+        found = scope_changes(scope.resource, month, count, snapshot.durations, now=now)
+        yield from _status(SCOPES, scope, found)
+
+
+def _status(resource: kinds.ResourceType, stored: objects.Stored, changed: Manifest) -> Iterator[Status]:
+    if changed:
+        yield Status(resource=resource, stored=stored, changes=changed)
+
+
+def waiting(snapshot: Snapshot, plan: Plan) -> Counter[str]:
+    """Count the pods that wait, by scope."""
+    pods = [pod for launch in plan.launches for pod in launch.pods]
+    pods += [pod for refused in plan.unserved for pod in refused.pods]
+    return Counter(demand.scope_of(snapshot, pod.meta.key.namespace) for pod in pods)
 
 
 def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str | None) -> Manifest:
@@ -62,7 +106,7 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str |
     }
     if problem is None:  # of an account that cannot be read, what was read last stands
         wanted["nodeGroups"] = [_group(snapshot, group) for group in groups[:NODE_GROUPS_MAX]]
-    return status.changes(pool.status, wanted)
+    return status.changes(_unpaused(pool.status), wanted)
 
 
 def account_changes(account: ProviderAccount, problem: str | None, now: float) -> Manifest:
@@ -95,6 +139,12 @@ def scope_changes(
     said = _within_budget(own, scope.status.conditions, now)
     wanted = {"pending": pending, "month": month.to_date.month, "pools": pools, "conditions": said}
     return status.changes(scope.status, wanted)
+
+
+def _unpaused(before: InstancePoolStatus) -> InstancePoolStatus:
+    """Return what a pool says but for the runtime's pause: who wrote that takes it back."""
+    left = tuple(each for each in before.conditions if each.type != conditions.RUNTIME_PAUSED)
+    return before if len(left) == len(before.conditions) else before.model_copy(update={"conditions": left})
 
 
 def warnings(budget: Limit) -> frozenset[budgets.State]:

@@ -7,31 +7,28 @@ not stop the others, and the next cycle tries again.
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from typing import Any, Final
 
 import structlog
 
 from autoscaler import control
 from autoscaler.api import resources
-from autoscaler.api.manifests import Manifest
 from autoscaler.capacity import messages
 from autoscaler.capacity.accounts import account_reader
-from autoscaler.capacity.custom import POOLS, SCOPES
+from autoscaler.capacity.custom import ACCOUNTS, POOLS, SCOPES
 from autoscaler.capacity.model import Limit, LimitKind
-from autoscaler.capacity.plan import Plan
+from autoscaler.capacity.plan import Plan, Status
 from autoscaler.capacity.records import accounting
 from autoscaler.capacity.reporting import pool_status
-from autoscaler.capacity.scaleup import demand
 from autoscaler.capacity.scaleup.limits import budgets, offers
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
 from autoscaler.control import metrics
-from autoscaler.kube import objects, port, store
+from autoscaler.kube import kinds, objects, port, store
 from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 WAITING_PODS: Final = "sluice_waiting_pods"
-S = TypeVar("S", bound=objects.Stored)
 
 
 class StatusWriter:
@@ -51,36 +48,36 @@ class StatusWriter:
         self._pools = pools
         self._scopes = scopes
         self._accounts = known
-        self._pool_target = writer.Target(resource=POOLS, decode=objects.custom(resources.InstancePool), table=pools)
-        self._account_target = writer.Target(
-            resource=account_reader.ACCOUNTS, decode=objects.custom(resources.ProviderAccount), table=known.accounts
-        )
-        self._scope_target = writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes)
+        self._targets: dict[kinds.ResourceType, writer.Target[Any]] = {
+            POOLS: writer.Target(resource=POOLS, decode=objects.custom(resources.InstancePool), table=pools),
+            ACCOUNTS: writer.Target(
+                resource=ACCOUNTS, decode=objects.custom(resources.ProviderAccount), table=known.accounts
+            ),
+            SCOPES: writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes),
+        }
         self._warned: dict[tuple[str, str, LimitKind], frozenset[budgets.State]] = {}
         self._metrics: tuple[metrics.Metric, ...] = NOTHING
         self._count_waiting = waiting
         context.measure(self._measure)
 
+    def stated(self) -> pool_status.Stated:
+        """Return what says something, each as it is now."""
+        named = {each.meta.key.name for each in self._accounts.accounts}
+        named |= {pool.resource.spec.provider_account for pool in self._pools}
+        return pool_status.Stated(
+            pools=tuple(self._pools),
+            scopes=tuple(self._scopes),
+            accounts=tuple(self._accounts.accounts),
+            problems={name: problem for name in named if (problem := self._accounts.problem(name)) is not None},
+        )
+
     async def publish(self, snapshot: Snapshot, plan: Plan) -> None:
         """Write and tell what has changed."""
+        for status in plan.statuses:
+            await self._write(self._targets[status.resource], status)
         month = pool_status.Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
-        for pool in list(self._pools):
-            problem = self._accounts.problem(pool.resource.spec.provider_account)
-            changes = pool_status.changes(pool.resource, snapshot, month, problem)
-            await self._write(self._pool_target, pool, changes)
-        for account in list(self._accounts.accounts):
-            name = account.meta.key.name
-            problem = self._accounts.problem(name) or snapshot.outages.get(name) or snapshot.silent.get(name)
-            await self._write(
-                self._account_target, account, pool_status.account_changes(account.resource, problem, snapshot.now)
-            )
-        waiting = _waiting(snapshot, plan)
-        for scope in list(self._scopes):
-            pending = waiting[scope.meta.key.name]
-            changes = pool_status.scope_changes(scope.resource, month, pending, snapshot.durations, now=snapshot.now)
-            await self._write(self._scope_target, scope, changes)
         self._tell_budgets(month.limits)
-        self._metrics = tuple(_metrics(snapshot, month, waiting))
+        self._metrics = tuple(_metrics(snapshot, month, pool_status.waiting(snapshot, plan)))
 
     def _measure(self) -> Iterable[metrics.Metric]:
         """Return what was published last. While we are paused, pods go on waiting: these are counted anew."""
@@ -90,11 +87,12 @@ class StatusWriter:
             return NOTHING
         return [_waiting_pods(self._count_waiting()) if each.name == WAITING_PODS else each for each in self._metrics]
 
-    async def _write(self, target: "writer.Target[S]", stored: S, changes: Manifest) -> None:
+    async def _write(self, target: writer.Target[Any], status: Status) -> None:
         try:
-            await self._context.writer.patch_status(target, stored, changes)
+            await self._context.writer.patch_status(target, status.stored, status.changes)
         except port.KubeError as error:
-            log.info("status_not_written", kind=target.resource.kind, name=stored.meta.key.name, error=str(error))
+            name = status.stored.meta.key.name
+            log.info("status_not_written", kind=status.resource.kind, name=name, error=str(error))
 
     def _tell_budgets(self, found: Iterable[Limit]) -> None:
         """Tell of a budget that is nearly used, committed or spent, once each time it becomes so."""
@@ -114,13 +112,6 @@ class StatusWriter:
             return
         log.info("budget_changed", state=state, **dataclasses.asdict(budget))
         self._context.tell(POOLS, pool, state, messages.limit(budget), is_warning=True, is_change=True)
-
-
-def _waiting(snapshot: Snapshot, plan: Plan) -> Counter[str]:
-    """Count the pods that wait, by scope."""
-    pods = [pod for launch in plan.launches for pod in launch.pods]
-    pods += [pod for refused in plan.unserved for pod in refused.pods]
-    return Counter(demand.scope_of(snapshot, pod.meta.key.namespace) for pod in pods)
 
 
 def _metrics(snapshot: Snapshot, month: pool_status.Month, waiting: Counter[str]) -> Iterable[metrics.Metric]:

@@ -6,7 +6,8 @@ and the API server itself says so. Every step may be repeated, also by another r
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -25,14 +26,9 @@ from autoscaler.kube.reading import listing
 from autoscaler.kube.writing import finalizers, writer
 
 log = structlog.get_logger()
-SETTLE_SECONDS: Final = 5.0
-"""How long nodes must have been empty: what was on its way there has arrived by then."""
-CLOSING_SECONDS: Final = 60.0
-"""How long what lives for ever may take to leave once the stack's last work has ended: budgets may hold it for ever."""
 AGAIN_SECONDS: Final = 5.0
 HOLD_AGAIN_SECONDS: Final = 30.0
 """When a pool that could not be held is tried again: it may be one that the API server lets nobody change."""
-TICK_SECONDS: Final = 0.001
 Pool = objects.Custom[InstancePool]
 
 
@@ -72,34 +68,39 @@ class PoolFinalizer:
         """Tell whether the whole stack leaves."""
         return self._object.stage is not Stage.STAYING
 
-    @property
-    def is_closing(self) -> bool:
-        """Tell whether the whole stack leaves and its last work has ended."""
-        return self.is_dissolving and self._closing_since is not None
+    def observe(self, snapshot: Snapshot) -> Snapshot:
+        """Add which pools are being removed, and how far that is."""
+        is_held = {each.meta.key.name: keys.FINALIZER in each.meta.finalizers for each in self._pools}
+        since = self._closing_since
+        going = {each.meta.key.name for each in self._pools if each.meta.deleted_at is not None}
+        return replace(
+            snapshot,
+            leaving=pool_teardown.who(self._pools, self._object.since if self.is_dissolving else None),
+            dissolving=self.is_dissolving,
+            closing_since=None if since is None or not self.is_dissolving else self._on_wall(since),
+            unheld=frozenset(name for name, holds in is_held.items() if not holds),
+            deleted=frozenset(name for name in going if is_held[name]),
+            empty_since={name: self._on_wall(at) for name, at in self._empty_since.items()},
+        )
 
-    @property
-    def unheld(self) -> list[str]:
-        """The pools that stay and do not carry our finalizer yet."""
-        staying = [each for each in self._pools if each.meta.deleted_at is None and not self.is_dissolving]
-        return sorted(each.meta.key.name for each in staying if keys.FINALIZER not in each.meta.finalizers)
-
-    def who(self) -> dict[str, float]:
-        """Return the pools that are being removed, and since when."""
-        return pool_teardown.who(self._pools, self._object.since if self.is_dissolving else None)
-
-    async def carry_out(self, snapshot: Snapshot) -> float | None:
+    async def carry_out(self, snapshot: Snapshot, plan: pool_teardown.Plan) -> float | None:
         """Hold what stays, and let go of what is empty; return when to look again if nothing changes before."""
-        there = list(self._pools)
-        self._told = {pool.meta.uid: told for pool in there if (told := self._told.get(pool.meta.uid)) is not None}
-        wakes = []
-        for pool in there:
-            if pool.meta.key.name in snapshot.leaving:
-                wakes.append(await self._calmly(self._see_off(pool, snapshot), AGAIN_SECONDS))
-            else:
-                wakes.append(await self._calmly(self._hold(pool), HOLD_AGAIN_SECONDS))
+        there = {pool.meta.key.name: pool for pool in self._pools}
+        self._tell_all(there, plan, snapshot.now)
+        now = self._context.clock.monotonic()
+        empty = [name for name, left in plan.remainders.items() if left.is_empty]
+        self._empty_since = {name: self._empty_since.get(name, now) for name in empty}
+        wakes = [await self._calmly(self._hold(there.get(name)), HOLD_AGAIN_SECONDS) for name in plan.held]
+        for name in plan.let_go:
+            step = self._let_go(there.get(name), plan.remainders[name], snapshot)
+            wakes.append(await self._calmly(step, AGAIN_SECONDS))
         if self.is_dissolving:
-            wakes.append(await self._calmly(self._close(snapshot), AGAIN_SECONDS))
-        return clock.earliest(wakes)
+            wakes.append(await self._calmly(self._close(snapshot, plan), AGAIN_SECONDS))
+        return clock.earliest((*wakes, plan.wake_at))
+
+    def _on_wall(self, at: float) -> float:
+        time = self._context.clock
+        return at - time.monotonic() + time.now()
 
     async def _calmly(self, step: Coroutine[Any, Any, float | None], again_seconds: float) -> float | None:
         """Take a step. One that fails is taken again later, and does not stop the others."""
@@ -111,39 +112,20 @@ class PoolFinalizer:
 
     # Pools
 
-    async def _hold(self, pool: Pool) -> None:
+    async def _hold(self, pool: Pool | None) -> None:
         """Keep a pool that stays from going before it is empty."""
-        self._empty_since.pop(pool.meta.key.name, None)
-        self._told.pop(pool.meta.uid, None)
-        is_staying = self._object.stage is Stage.STAYING and pool.meta.deleted_at is None
-        if is_staying and keys.FINALIZER not in pool.meta.finalizers:
+        if pool is not None and pool.meta.deleted_at is None:
             await finalizers.add(self._context.writer, self._target, pool, keys.FINALIZER)
 
-    async def _see_off(self, pool: Pool, snapshot: Snapshot) -> float | None:
-        """Tell of a pool that is being removed, and let it go once it is empty."""
-        name = pool.meta.key.name
-        left = pool_teardown.remainder(snapshot, name)
-        self._tell(pool, left, snapshot.now)
-        settled_at = self._settles(name, left)
-        if settled_at is None:
-            return left.wake_at
-        ago = self._context.clock.monotonic() - self._context.clock.now()
-        if left.nodes and self._context.clock.monotonic() < settled_at - TICK_SECONDS:
-            return settled_at - ago
-        if pool.meta.deleted_at is None or keys.FINALIZER not in pool.meta.finalizers:
-            return None  # it goes with all others
+    async def _let_go(self, pool: Pool | None, left: pool_teardown.Remainder, snapshot: Snapshot) -> float | None:
+        """Let a pool go that is deleted and empty."""
+        if pool is None or pool.meta.deleted_at is None:
+            return None  # another one came
         if not await self._is_empty(left, snapshot):
             return self._context.clock.now() + AGAIN_SECONDS
         await finalizers.remove(self._context.writer, self._target, pool, keys.FINALIZER)
-        log.info("pool_let_go", pool=name, since=left.since)
+        log.info("pool_let_go", pool=pool.meta.key.name, since=left.since)
         return None
-
-    def _settles(self, name: str, left: pool_teardown.Remainder) -> float | None:
-        """Return when a pool will have been empty for long enough; None if it is not empty."""
-        if not left.is_empty:
-            self._empty_since.pop(name, None)
-            return None
-        return self._empty_since.setdefault(name, self._context.clock.monotonic()) + SETTLE_SECONDS
 
     async def _is_empty(self, left: pool_teardown.Remainder, snapshot: Snapshot) -> bool:
         """Ask the API server itself whether nothing that is waited for runs on these nodes."""
@@ -153,27 +135,21 @@ class PoolFinalizer:
 
     # The whole stack
 
-    async def _close(self, snapshot: Snapshot) -> float | None:
+    async def _close(self, snapshot: Snapshot, plan: pool_teardown.Plan) -> float | None:
         """Once all work has ended, give what lives for ever a moment to leave, then leave."""
-        if not await self._is_over(snapshot):
+        if not plan.is_over or not await self._are_empty(plan.remainders.values(), snapshot):
             self._closing_since = None
             return None
-        time = self._context.clock
+        if plan.leaves:
+            return await self._dissolve()
         if self._closing_since is None:
-            self._closing_since = time.monotonic()
-        closed_at = self._closing_since + CLOSING_SECONDS
-        if pool_teardown.services(snapshot) and time.monotonic() < closed_at - TICK_SECONDS:
-            at_once = time.now() + TICK_SECONDS if not snapshot.closing else None  # nobody was asked yet
-            return at_once or closed_at - time.monotonic() + time.now()
-        return await self._dissolve()
+            self._closing_since = self._context.clock.monotonic()
+            return self._context.clock.now() + pool_teardown.TICK_SECONDS  # nobody was asked yet
+        return pool_teardown.closed_at(snapshot)
 
-    async def _is_over(self, snapshot: Snapshot) -> bool:
-        """Tell whether no work keeps the stack from leaving any more."""
-        for name in snapshot.leaving:
-            left = pool_teardown.remainder(snapshot, name)
-            settled_at = self._empty_since.get(name, float("inf")) + SETTLE_SECONDS - TICK_SECONDS
-            is_settled = not left.nodes or self._context.clock.monotonic() >= settled_at
-            if not left.is_empty or not is_settled or not await self._is_empty(left, snapshot):
+    async def _are_empty(self, left: Iterable[pool_teardown.Remainder], snapshot: Snapshot) -> bool:
+        for each in left:
+            if not await self._is_empty(each, snapshot):
                 return False
         return True
 
@@ -209,6 +185,14 @@ class PoolFinalizer:
         return True
 
     # Telling
+
+    def _tell_all(self, there: Mapping[str, Pool], plan: pool_teardown.Plan, now: float) -> None:
+        """Tell pools that are being removed what they wait for."""
+        leaving = {name: pool for name, pool in there.items() if name in plan.remainders}
+        uids = {pool.meta.uid for pool in leaving.values()}
+        self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
+        for name, pool in leaving.items():
+            self._tell(pool, plan.remainders[name], now)
 
     def _tell(self, pool: Pool, left: pool_teardown.Remainder, now: float) -> None:
         """Tell what still runs, once at each stage."""

@@ -6,8 +6,8 @@ for the work that still needs it; after that it is asked, but not waited for wit
 own pods, nor for what Kubernetes itself runs: they are needed until the end.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -26,6 +26,11 @@ ENDLESS: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController",
 KUBE_SYSTEM: Final = "kube-system"
 NAMED_MAX: Final = 3
 """So many pods are told by name."""
+SETTLE_SECONDS: Final = 5.0
+"""How long nodes must have been empty: what was on its way there has arrived by then."""
+CLOSING_SECONDS: Final = 60.0
+"""How long what lives for ever may take to leave once the stack's last work has ended: budgets may hold it for ever."""
+TICK_SECONDS: Final = 0.001
 
 
 class Reason(StrEnum):
@@ -84,6 +89,58 @@ class Remainder:
             said += f"; node {node.meta.key.name} is kept by {work.kept_by(node)}"
         said += f"; {_count(self.starting, 'instance')} still starting" if self.starting else ""
         return f"{said}; the pool has been leaving since {clock.to_rfc3339(self.since)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Which pools are held and let go, and whether the whole stack can leave."""
+
+    held: tuple[str, ...] = ()
+    """Pools that stay, and get our finalizer."""
+    remainders: Mapping[str, Remainder] = field(default_factory=dict)
+    """By pool that is being removed: what it still waits for."""
+    let_go: tuple[str, ...] = ()
+    """Pools that have been empty for long enough: our finalizer comes off, if the API server finds them empty, too."""
+    is_over: bool = False
+    """The whole stack leaves, and no work keeps it any more."""
+    leaves: bool = False
+    """And nothing that lives for ever is waited for any more."""
+    wake_at: float | None = None
+
+
+NOTHING: Final = Plan()
+
+
+def decide(snapshot: Snapshot) -> Plan:
+    """Plan what becomes of pools."""
+    if not snapshot.unheld and not snapshot.leaving and not snapshot.dissolving:
+        return NOTHING
+    left = {name: remainder(snapshot, name) for name in sorted(snapshot.leaving)}
+    ends = {name: settles_at(snapshot, name, each) for name, each in left.items()}
+    settled = {name for name, at in ends.items() if at is not None and snapshot.now >= at - TICK_SECONDS}
+    is_over = snapshot.dissolving and settled == left.keys()
+    has_closed = snapshot.closing_since is not None and snapshot.now >= closed_at(snapshot) - TICK_SECONDS
+    waits = [each.wake_at if ends[name] is None else ends[name] for name, each in left.items() if name not in settled]
+    return Plan(
+        held=tuple(sorted(snapshot.unheld - snapshot.leaving.keys())) if not snapshot.dissolving else (),
+        remainders=left,
+        let_go=tuple(sorted(settled & snapshot.deleted)),
+        is_over=is_over,
+        leaves=is_over and (has_closed or not services(snapshot)),
+        wake_at=clock.earliest(waits),
+    )
+
+
+def settles_at(snapshot: Snapshot, pool: str, left: Remainder) -> float | None:
+    """Return when a pool will have been empty for long enough; None if it is not empty."""
+    if not left.is_empty:
+        return None
+    return snapshot.empty_since.get(pool, snapshot.now) + SETTLE_SECONDS if left.nodes else snapshot.now
+
+
+def closed_at(snapshot: Snapshot) -> float:
+    """Return until when what lives for ever may take to leave."""
+    return (snapshot.now if snapshot.closing_since is None else snapshot.closing_since) + CLOSING_SECONDS
 
 
 def who(pools: Iterable[objects.Custom[InstancePool]], everything_since: float | None) -> dict[str, float]:
@@ -194,7 +251,7 @@ def _on(snapshot: Snapshot, node: objects.Node) -> list[objects.Pod]:
 
 def _is_asked(pod: objects.Pod, snapshot: Snapshot) -> bool:
     """Tell whether a pod should leave now."""
-    is_time = snapshot.closing or not snapshot.dissolving
+    is_time = snapshot.closing_since is not None or not snapshot.dissolving
     return is_time and pod.meta.deleted_at is None and _is_movable(pod, snapshot)
 
 

@@ -7,7 +7,7 @@ the next one lets the pod onto it.
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -16,12 +16,8 @@ import structlog
 from autoscaler import control
 from autoscaler.api import keys
 from autoscaler.capacity.indexes import pod_index
-from autoscaler.capacity.records import instance_records
 from autoscaler.capacity.scaleup import ephemeral, supply
-from autoscaler.capacity.scaleup.ephemeral import Standing
-from autoscaler.capacity.scaleup.missed_placements import Landed
-from autoscaler.capacity.snapshot import Snapshot
-from autoscaler.cloud import port as cloud
+from autoscaler.capacity.snapshot import Stand, Standing
 from autoscaler.kube import kinds, objects, port, store, taints, wire
 from autoscaler.kube.writing import writer
 
@@ -48,27 +44,21 @@ class Claims:
         """Pods that are gone, and of which it is known that they never had a node."""
         self._kept: list[objects.Node] = []
         self._kept_of: object = None
-        self._seen: tuple[ephemeral.Stand, ...] = ()
+        self._seen: tuple[Stand, ...] = ()
         self._seen_of: tuple[object, object, object] = (None, None, None)
 
     # What plans read
 
-    def spent(self) -> frozenset[cloud.InstanceId]:
-        """Return the instances that have had their pod, or may have had it; not those that somebody is asked about."""
-        spent = [each for each in self._stands() if each.pod_rules is Standing.SPENT]
-        known = [each.node for each in spent if each.pod is not None or each.holder not in self._unbound]
-        return frozenset(instance_records.instance_id(node.provider_id) for node in known)
+    def stands(self) -> tuple[Stand, ...]:
+        """Say where each instance stands, and about which pods that are gone somebody can still be asked."""
+        return ephemeral.doubted(self._stands(), self._unbound)
 
-    def freed(self) -> list[objects.Node]:
-        """Return the nodes whose pods will not come, as they are once they are free again."""
-        return [ephemeral.freed(each.node) for each in self._stands() if each.pod_rules is Standing.VACANT]
-
-    def pods(self, index: pod_index.PodIndex) -> tuple[pod_index.Pods, pod_index.IndexedPods]:
+    def pods(self, index: pod_index.PodIndex, stands: Iterable[Stand]) -> tuple[pod_index.Pods, pod_index.IndexedPods]:
         """Return all pods; one that has an instance and cannot go there yet counts as nominated to it.
 
         Or another instance would be started for it.
         """
-        promised = [each for each in ephemeral.promised(self._stands()) if supply.is_usable(each.node)]
+        promised = [each for each in ephemeral.promised(stands) if supply.is_usable(each.node)]
         there, indexed = self._pods.snapshot(), index.snapshot()
         if not promised:
             return there, indexed
@@ -77,23 +67,16 @@ class Claims:
 
     # What is done
 
-    async def settle(self) -> bool:
-        """Free what can be free again, and finish what was begun; False: not all was done, and it must be tried again.
+    async def carry_out(self, plan: ephemeral.Plan) -> bool:
+        """Finish what was begun, then give away what is free; False: not all was done, and it must be tried again."""
+        self._remember()
+        corrected = [self._keep_for(each.node, each.kept_for) for each in plan.corrected]
+        begun = [self._find_out(plan.asked), *corrected, *(self._tolerate(each.pod) for each in plan.let_on)]
+        is_settled = all(await asyncio.gather(*begun))
+        return all(await asyncio.gather(*(self._claim(each) for each in plan.given))) and is_settled
 
-        Plans count on it: what will be free is room, and a pod that has an instance needs no other.
-        """
-        is_known = await self._find_out()
-        held = [each for each in self._stands() if each.pod_rules is Standing.HELD and each.pod is not None]
-        self._unbound |= {each.holder: each.pod for each in held if each.pod is not None}
-        tolerating = [self._tolerate(each.pod) for each in ephemeral.promised(self._stands())]
-        return is_known and all(await asyncio.gather(*self._corrections(), *tolerating))
-
-    async def claim(self, snapshot: Snapshot, landed: Landed) -> bool:
-        """Give free instances to the pods that the plan expects there; False: not all got theirs."""
-        return all(await asyncio.gather(*(self._claim(each) for each in ephemeral.claim(snapshot, landed))))
-
-    def _stands(self) -> tuple[ephemeral.Stand, ...]:
-        """Say where each instance stands; reckoned anew only when something has changed."""
+    def _stands(self) -> tuple[Stand, ...]:
+        """Say where each instance stands by what is seen; reckoned anew only when something has changed."""
         nodes, pods = self._nodes.snapshot(), self._pods.snapshot()
         if nodes is not self._kept_of:
             self._kept = [node for node in nodes.values() if ephemeral.holder(node) is not None]
@@ -102,6 +85,14 @@ class Claims:
         if any(old is not new for old, new in zip(self._seen_of, of, strict=True)):
             self._seen, self._seen_of = ephemeral.stands(self._kept, pods.values(), self._never_bound), of
         return self._seen
+
+    def _remember(self) -> None:
+        """Remember how pods looked that have an instance and no node yet, and forget those that have none."""
+        seen = self._stands()
+        holders = {each.holder for each in seen}
+        self._never_bound = self._never_bound if self._never_bound <= holders else self._never_bound & holders
+        held = {each.holder: each.pod for each in seen if each.standing is Standing.HELD and each.pod is not None}
+        self._unbound = {uid: pod for uid, pod in self._unbound.items() if uid in holders} | held
 
     async def _claim(self, each: ephemeral.Claim) -> bool:
         pod = self._pods.get(each.pod.meta.key)
@@ -112,14 +103,6 @@ class Claims:
             return False
         log.info("instance_claimed", node=each.node.meta.key.name, pod=pod.meta.key)
         return await self._tolerate(pod)
-
-    def _corrections(self) -> Iterable[Coroutine[Any, Any, bool]]:
-        """Yield the writes by which taints follow what became of instances."""
-        for each in self._stands():
-            if each.pod_rules is Standing.TAKEN and each.pod is not None:
-                yield self._keep_for(each.node, each.pod.meta.uid)
-            elif each.pod_rules is Standing.VACANT:
-                yield self._keep_for(each.node, keys.RESERVED_FOR_NONE)
 
     async def _keep_for(self, node: objects.Node, value: str) -> bool:
         """Change whom an instance is kept for, if nobody else has done so meanwhile."""
@@ -163,18 +146,14 @@ class Claims:
 
     # Pods that are gone
 
-    async def _find_out(self) -> bool:
+    async def _find_out(self, pods: Iterable[objects.Pod]) -> bool:
         """Ask what became of pods that are gone and had an instance; False: somebody must be asked again."""
-        seen = self._stands()
-        holders = {each.holder for each in seen}
-        self._never_bound = self._never_bound if self._never_bound <= holders else self._never_bound & holders
-        self._unbound = {uid: pod for uid, pod in self._unbound.items() if uid in holders}
-        gone = [each.holder for each in seen if each.pod_rules is Standing.SPENT and each.pod is None]
-        asked = {uid: self._unbound[uid] for uid in gone if uid in self._unbound}
-        answers = await asyncio.gather(*(self._had_node(pod) for pod in asked.values()))
+        asked = {pod.meta.uid: pod for pod in pods}
+        answers = await asyncio.gather(*map(self._had_node, asked.values()))
         for uid, had_node in zip(asked, answers, strict=True):
             if had_node is not None:  # the next plan is to know
-                self._context.wake(kinds.PODS.kind, self._unbound.pop(uid).meta.key)
+                self._unbound.pop(uid, None)
+                self._context.wake(kinds.PODS.kind, asked[uid].meta.key)
         if False in answers:
             self._never_bound |= {uid for uid, had_node in zip(asked, answers, strict=True) if had_node is False}
         return None not in answers

@@ -6,48 +6,21 @@ never to come. What nobody can know counts as spent, so that no instance ever se
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 
 from autoscaler.api import keys
 from autoscaler.capacity import work
+from autoscaler.capacity.records import instance_records
 from autoscaler.capacity.scaleup import demand
 from autoscaler.capacity.scaleup.missed_placements import Landed
-from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.capacity.snapshot import Snapshot, Stand, Standing
+from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects, selecting, shapes
 
 FREE_TAINT: Final = objects.NodeTaint(keys.RESERVED_FOR, keys.RESERVED_FOR_NONE, "NoSchedule")
-
-
-class Standing(StrEnum):
-    """Where an instance stands."""
-
-    FREE = "Free"
-    """It waits for its pod."""
-    HELD = "Held"
-    """It is kept for a pod that may come."""
-    VACANT = "Vacant"
-    """It is kept for a pod that was never there and will not come: it can be free again."""
-    BUSY = "Busy"
-    """The pod that it is kept for is there."""
-    TAKEN = "Taken"
-    """A pod works there that it is not kept for, as one does that names its node itself."""
-    SPENT = "Spent"
-    """It has had its pod, or may have had it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
-    """An instance, where it stands, and the pod that this is about."""
-
-    node: objects.Node
-    holder: str
-    """What the taint says."""
-    pod_rules: Standing
-    pod: objects.Pod | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +29,31 @@ class Claim:
 
     node: objects.Node
     pod: objects.Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """An instance whose taint is to say something else."""
+
+    node: objects.Node
+    kept_for: str
+    """A pod's UID, or `none`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be done about instances that are for one pod each, in this order."""
+
+    asked: tuple[objects.Pod, ...] = ()
+    """Pods that are gone: whether they ever were on their instance is asked of the API server."""
+    corrected: tuple[Correction, ...] = ()
+    let_on: tuple[Claim, ...] = ()
+    """Pods that have an instance and do not tolerate its taint yet."""
+    given: tuple[Claim, ...] = ()
+    """Pods that get one."""
+
+
+NOTHING: Final = Plan()
 
 
 def holder(node: objects.Node) -> str | None:
@@ -116,12 +114,12 @@ def _stand(
 ) -> Stand:
     uid = holder(node) or ""
     pod = by_uid.get(uid)
-    pod_rules = _standing(node, uid, pod, never_bound)
-    if pod_rules not in {Standing.BUSY, Standing.SPENT}:
+    standing = _standing(node, uid, pod, never_bound)
+    if standing not in {Standing.BUSY, Standing.SPENT}:
         stranger = min(there, key=_age, default=None)
         if stranger is not None:
-            return Stand(node=node, holder=uid, pod_rules=Standing.TAKEN, pod=stranger)
-    return Stand(node=node, holder=uid, pod_rules=pod_rules, pod=pod)
+            return Stand(node=node, holder=uid, standing=Standing.TAKEN, pod=stranger)
+    return Stand(node=node, holder=uid, standing=standing, pod=pod)
 
 
 def _standing(node: objects.Node, uid: str, pod: objects.Pod | None, never_bound: frozenset[str]) -> Standing:
@@ -135,13 +133,56 @@ def _standing(node: objects.Node, uid: str, pod: objects.Pod | None, never_bound
     return Standing.VACANT if will_not_come else Standing.HELD
 
 
-def claim(snapshot: Snapshot, landed: Landed) -> tuple[Claim, ...]:
-    """Give free instances to pods that the plan expects there, the oldest first; one instance, one pod."""
-    names = {name for rooms in landed.values() for name in rooms}
-    nodes = [snapshot.nodes[key] for key in (objects.Key("", name) for name in names) if key in snapshot.nodes]
-    seen = stands(nodes, snapshot.pods.values())
-    free = {each.node.meta.key.name: each.node for each in seen if each.pod_rules is Standing.FREE}
-    if not free:
+def doubted(seen: Iterable[Stand], unbound: Mapping[str, objects.Pod]) -> tuple[Stand, ...]:
+    """Return where instances stand, given pods as they were when last seen without a node: those can be asked about."""
+    return tuple(
+        replace(each, standing=Standing.DOUBTED, pod=unbound[each.holder])
+        if each.standing is Standing.SPENT and each.pod is None and each.holder in unbound
+        else each
+        for each in seen
+    )
+
+
+def spent(seen: Iterable[Stand]) -> frozenset[cloud.InstanceId]:
+    """Return the instances that have had their pod, or may have had it; not those that somebody is asked about."""
+    used = [each.node for each in seen if each.standing is Standing.SPENT]
+    return frozenset(instance_records.instance_id(node.provider_id) for node in used)
+
+
+def vacated(seen: Iterable[Stand]) -> list[objects.Node]:
+    """Return the nodes whose pods will not come, as they are once they are free again."""
+    return [freed(each.node) for each in seen if each.standing is Standing.VACANT]
+
+
+def decide(snapshot: Snapshot, landed: Landed) -> Plan:
+    """Plan what is found out, what goes back, who is let onto the instance that is kept for it, and who gets one.
+
+    Launches count on it: what will be free is room, and a pod that has an instance needs no other.
+    """
+    if not snapshot.stands:
+        return NOTHING
+    return Plan(
+        asked=tuple(each.pod for each in snapshot.stands if each.standing is Standing.DOUBTED and each.pod is not None),
+        corrected=tuple(_corrected(snapshot.stands)),
+        let_on=tuple(promised(snapshot.stands)),
+        given=_given(snapshot, landed),
+    )
+
+
+def _corrected(seen: Iterable[Stand]) -> Iterator[Correction]:
+    """Yield how taints follow what became of instances."""
+    for each in seen:
+        if each.standing is Standing.TAKEN and each.pod is not None:
+            yield Correction(node=each.node, kept_for=each.pod.meta.uid)
+        elif each.standing is Standing.VACANT:
+            yield Correction(node=each.node, kept_for=keys.RESERVED_FOR_NONE)
+
+
+def _given(snapshot: Snapshot, landed: Landed) -> tuple[Claim, ...]:
+    """Give what is free, or will be, to pods that the plan expects there, the oldest first; one instance, one pod."""
+    open_to_all = [each.node for each in snapshot.stands if each.standing in {Standing.FREE, Standing.VACANT}]
+    free = {node.meta.key.name: freed(node) for node in open_to_all}
+    if not free or not landed:
         return ()
     waiting = demand.waiting(snapshot.indexed)
     found = []
@@ -157,7 +198,7 @@ def claim(snapshot: Snapshot, landed: Landed) -> tuple[Claim, ...]:
 def promised(seen: Iterable[Stand]) -> Iterator[Claim]:
     """Yield the instances that are kept for pods which cannot go there yet, for want of a toleration."""
     for each in seen:
-        if each.pod_rules is Standing.HELD and each.pod is not None and not has_toleration(each.pod):
+        if each.standing is Standing.HELD and each.pod is not None and not has_toleration(each.pod):
             yield Claim(node=each.node, pod=each.pod)
 
 

@@ -109,7 +109,7 @@ def test_a_whole_stack_that_leaves_waits_for_what_ends_and_asks_nobody() -> None
     snapshot = world(service, job, dissolving=True)
     assert asked(snapshot) == {"one": set(), "two": set()}
     assert waited(snapshot) == ["job"]
-    closing = world(service, dissolving=True, closing=True)
+    closing = world(service, dissolving=True, closing_since=seen.NOW)
     assert asked(closing) == {"one": {"service"}, "two": set()}
     assert waited(closing) == []
     assert pool_teardown.services(closing) == {service.meta.key}

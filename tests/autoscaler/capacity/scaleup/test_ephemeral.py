@@ -12,7 +12,7 @@ from autoscaler.api.resources.types import Taint, TaintEffect
 from autoscaler.capacity import decide, model
 from autoscaler.capacity.indexes import pod_index
 from autoscaler.capacity.scaleup import demand, ephemeral, missed_placements, supply, templates
-from autoscaler.capacity.scaleup.ephemeral import Standing
+from autoscaler.capacity.snapshot import Stand, Standing
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 from tests.autoscaler.capacity import seen
@@ -57,7 +57,7 @@ DELETED = {"deletionTimestamp": seen.STAMP}
 )
 def test_where_an_instance_stands(kept_for: str, pods: list[objects.Pod], want: Standing) -> None:
     (stand,) = ephemeral.stands([node(kept_for=kept_for)], pods, frozenset({"gone"}))
-    assert stand.pod_rules is want
+    assert stand.standing is want
 
 
 def test_other_nodes_stand_nowhere() -> None:
@@ -79,8 +79,12 @@ def landed(pods: list[objects.Pod], *rooms: str) -> missed_placements.Landed:
 
 
 def claimed(pods: list[objects.Pod], nodes: list[objects.Node], *rooms: str) -> dict[str, str]:
-    found = ephemeral.claim(seen.snapshot(pods=pods, nodes=nodes), landed(pods, *rooms))
-    return {each.node.meta.key.name: each.pod.meta.key.name for each in found}
+    return {each.node.meta.key.name: each.pod.meta.key.name for each in planned(pods, nodes, *rooms).given}
+
+
+def planned(pods: list[objects.Pod], nodes: list[objects.Node], *rooms: str, **unbound: objects.Pod) -> ephemeral.Plan:
+    stands = ephemeral.doubted(ephemeral.stands(nodes, pods, frozenset({"gone"})), unbound)
+    return ephemeral.decide(seen.snapshot(pods=pods, nodes=nodes, stands=stands), landed(pods, *rooms))
 
 
 def test_the_oldest_pods_get_the_instances_that_the_plan_sees_them_on() -> None:
@@ -94,7 +98,7 @@ def test_the_oldest_pods_get_the_instances_that_the_plan_sees_them_on() -> None:
 
 def test_only_free_instances_are_given_away() -> None:
     pods = [seen.pod("a"), seen.pod("b"), seen.pod("stranger", node="taken")]
-    nodes = [node("held", "b"), node("spent", "gone"), node("taken")]
+    nodes = [node("held", "b"), node("spent", "went"), node("taken")]
     assert claimed(pods, nodes, "held", "spent", "taken") == {}
 
 
@@ -104,7 +108,26 @@ def test_what_goes_anywhere_needs_no_claim() -> None:
 
 def test_pods_that_differ_never_get_the_same_instance_though_both_fit() -> None:
     pods = [seen.pod("small"), seen.pod("large", cpu="2")]
-    assert len(ephemeral.claim(seen.snapshot(pods=pods, nodes=[node()]), landed(pods, "node"))) == 1
+    assert len(claimed(pods, [node()], "node")) == 1
+
+
+def test_what_goes_back_is_planned_with_who_gets_it_then() -> None:
+    found = planned([seen.pod("next")], [node(kept_for="gone")], "node")
+    assert [each.kept_for for each in found.corrected] == [keys.RESERVED_FOR_NONE]
+    assert [ephemeral.holder(each.node) for each in found.given] == [keys.RESERVED_FOR_NONE]
+
+
+def test_a_pod_that_is_gone_is_asked_about_before_its_instance_is_given_up() -> None:
+    vanished, nodes = seen.pod("p"), [node(kept_for="p")]
+    assert planned([], nodes, p=vanished).asked == (vanished,)
+    assert ephemeral.spent(ephemeral.doubted(ephemeral.stands(nodes, []), {"p": vanished})) == frozenset()
+    assert planned([], nodes).asked == ()
+    assert ephemeral.spent(ephemeral.stands(nodes, [])) == {"i-node"}
+
+
+def test_whoever_took_an_instance_has_it_from_then_on() -> None:
+    found = planned([seen.pod("stranger", node="node")], [node()])
+    assert [each.kept_for for each in found.corrected] == ["stranger"]
 
 
 def test_who_has_an_instance_and_no_toleration_is_found() -> None:
@@ -207,6 +230,8 @@ class Cluster:
     seen_nodes: dict[str, tuple[str, int]] = field(default_factory=dict)
     unbound: set[str] = field(default_factory=set)
     """Pods that have instances and that we, in this life, saw without a node."""
+    never: set[str] = field(default_factory=set)
+    """Pods of which we, in this life, found out that they never had a node."""
     made: int = 0
 
     def arrive(self, _: int) -> None:
@@ -242,29 +267,37 @@ class Cluster:
 
     def die(self, _: int) -> None:
         self.unbound.clear()
+        self.never.clear()
 
     def settle(self, _: int) -> None:
-        """Do what `Claims.settle` does, with an exact history of what became of pods."""
-        gone = {uid for uid in self.unbound if uid not in self.pods and uid not in self.seen_pods}
-        never = frozenset(uid for uid in gone if not any(uid in had for had in self.had.values()))
-        for each in ephemeral.stands(self._nodes(), self.seen_pods.values(), never):
-            name = each.node.meta.key.name
-            if each.pod_rules is Standing.HELD:
-                self.unbound.add(each.holder)
-                self.tolerates.add(each.holder)
-            elif each.pod_rules is Standing.VACANT:
-                self._write(name, "none")
-            elif each.pod_rules is Standing.TAKEN and each.pod is not None:
-                self._write(name, each.pod.meta.uid)
+        """Do what `Claims.carry_out` does first, with an exact history of what became of pods."""
+        plan = self._plan()
+        held = [each.holder for each in self._stands() if each.standing is Standing.HELD]
+        for pod in plan.asked:
+            if pod.meta.uid not in self.pods:
+                self.unbound.discard(pod.meta.uid)
+                self.never |= {pod.meta.uid} - set().union(*self.had.values())
+        for each in plan.corrected:
+            self._write(each.node.meta.key.name, each.kept_for)
+        self.tolerates |= {each.pod.meta.uid for each in plan.let_on}
+        self.unbound |= set(held)
 
     def claim(self, pick: int) -> None:
         """Claim, and die before the pods are let on, or not."""
-        snapshot = seen.snapshot(pods=self.seen_pods.values(), nodes=self._nodes())
-        for each in ephemeral.claim(snapshot, landed(list(self.seen_pods.values()), *self.seen_nodes)):
-            uid = each.pod.meta.uid
-            if self._write(each.node.meta.key.name, uid) and pick % 2:
+        for each in self._plan().given:
+            uid, name = each.pod.meta.uid, each.node.meta.key.name
+            if self.seen_nodes[name][0] == keys.RESERVED_FOR_NONE and self._write(name, uid) and pick % 2:
                 self.unbound.add(uid)
                 self.tolerates.add(uid)
+
+    def _stands(self) -> tuple[Stand, ...]:
+        stands = ephemeral.stands(self._nodes(), self.seen_pods.values(), frozenset(self.never))
+        return ephemeral.doubted(stands, {uid: seen.pod(uid) for uid in self.unbound})
+
+    def _plan(self) -> ephemeral.Plan:
+        pods = list(self.seen_pods.values())
+        snapshot = seen.snapshot(pods=pods, nodes=self._nodes(), stands=self._stands())
+        return ephemeral.decide(snapshot, landed(pods, *self.seen_nodes))
 
     def cycle(self, pick: int) -> None:
         """Do all that one cycle does."""
