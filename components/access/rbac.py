@@ -1,11 +1,11 @@
 """Kubernetes roles, from the registry of controllers to rules: the runtime's own, and those for people. Pure.
 
 The runtime gets what its controllers need and nothing else. People get three roles that Kubernetes adds to its own
-view, edit and admin. Queues decide whose quota a namespace's jobs spend, and so they are admin's, not edit's. Bound in
-a namespace, these cannot reach kinds of the whole cluster: those are read by whoever has view for the whole cluster,
-and written by cluster administrators alone. What only the runtime writes, no role for people lets anybody write: a
-forged Workload or Instance would be forged quota or forged accounting. Of Workloads, editors patch one field, which
-takes a job out of its queue; an admission policy sees to it that it is this one.
+view, edit and admin, and one for readers of plans. Queues decide whose quota a namespace's jobs spend, and so they are
+admin's, not edit's. Bound in a namespace, these cannot reach kinds of the whole cluster: those are read by whoever has
+view for the whole cluster, and written by cluster administrators alone. What only the runtime writes, no role for
+people lets anybody write: a forged Workload or Instance would be forged quota or forged accounting. Of Workloads,
+editors patch one field, which takes a job out of its queue; an admission policy sees to it that it is this one.
 """
 
 from collections import defaultdict
@@ -23,12 +23,27 @@ Rule = dict[str, Any]
 VIEW: Final = "sluice-view"
 EDIT: Final = "sluice-edit"
 ADMIN: Final = "sluice-admin"
+PLAN: Final = "sluice-plan"
+"""For readers of plans: bound by whoever gives them away, and added to no role of Kubernetes' own."""
 _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _READ: Final = ("get", "list", "watch")
 _WRITE: Final = ("create", "delete", "deletecollection", "patch", "update")
 WRITTEN_BY_ADMINS: Final = (resources.LocalQueue,)
 PATCHED_BY_EDITORS: Final = (resources.Workload,)
 WRITTEN_BY_THE_RUNTIME: Final = (resources.Workload, resources.Instance, resources.MachineNodePool)
+
+_EXPLAINED: Final = tuple(
+    ("", name) for name in ("events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods")
+)
+_EXPLAINED_KINDS: Final = (
+    resources.ClusterQueue,
+    resources.InstancePool,
+    resources.LocalQueue,
+    resources.Machine,
+    resources.ResourceFlavor,
+    resources.Scope,
+    resources.Workload,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +98,13 @@ def people_roles() -> Mapping[str, PeopleRole]:
         VIEW: PeopleRole(labels=_labels("view", "edit", "admin"), rules=_merged(_view())),
         EDIT: PeopleRole(labels=_labels("edit", "admin"), rules=_merged((*_write(_is_editors), *_patch()))),
         ADMIN: PeopleRole(labels=_labels("admin"), rules=_merged(_write(_is_admins))),
+        PLAN: PeopleRole(labels=_labels(), rules=_merged(_plan())),
     }
+
+
+def plan_proxy() -> tuple[Rule, ...]:
+    """Make the rules by which the runtime's pods are asked for their plans, for a Role in its namespace alone."""
+    return _merged([_Right("", "pods/proxy", "get", "")])
 
 
 def nodes_view() -> tuple[Rule, ...]:
@@ -101,6 +122,15 @@ def _view() -> Iterable[_Right]:
     for kind in resources.KINDS:
         for resource in _resources(kind):
             yield from (_Right(version.GROUP, resource, verb, "") for verb in _READ)
+
+
+def _plan() -> Iterable[_Right]:
+    """Yield what `plan` and `explain` read of the whole cluster."""
+    seen = [("coordination.k8s.io", "leases"), *_EXPLAINED]
+    seen += [(version.GROUP, kind.definition.plural) for kind in _EXPLAINED_KINDS]
+    yield from (_Right(group, resource, "list", "") for group, resource in seen)
+    asked_by_name = [("", "pods"), ("batch", "jobs"), ("ray.io", "rayclusters")]
+    yield from (_Right(group, resource, "get", "") for group, resource in asked_by_name)
 
 
 def _is_editors(kind: type[resources.Resource]) -> bool:

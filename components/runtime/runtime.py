@@ -120,6 +120,9 @@ class Runtime(pulumi.ComponentResource):
             metadata = {"name": f"{name}-{suffix}", "labels": labels}
             logical = f"{self._name}.{suffix}"
             yield kube.make(k8s.rbac.v1.ClusterRole, logical, self._opts(), metadata=metadata, rules=[*rules])
+        metadata = {**deployment.metadata(config), "name": f"{name}-plan", "namespace": config.namespace}
+        proxy, after = [*rbac.plan_proxy()], self._opts(self.namespace)
+        yield kube.make(k8s.rbac.v1.Role, f"{self._name}.plan", after, metadata=metadata, rules=proxy)
 
     def _role(self, name: str, namespace: str, rules: Sequence[rbac.Rule]) -> list[pulumi.Resource]:
         """Give rights in one namespace; none where there are no rules."""

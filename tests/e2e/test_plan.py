@@ -16,6 +16,7 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.control.plans import Command
+from components.access import rbac
 from tests import plan_writes
 from tests.e2e import connecting, replicas, waiting
 from tests.e2e.admission import ground as admission
@@ -38,11 +39,10 @@ OWNERS = {
     "capacity": {"instancepool", "instance", "scope", "provideraccount"},
 }
 """Who writes to which kinds; pods are told apart by their namespaces."""
-READER = [
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-    {"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]},
-]
+LEASES, PODS = (
+    {"apiGroups": [group], "resources": [resource], "verbs": ["list"]}
+    for group, resource in (("coordination.k8s.io", "leases"), ("", "pods"))
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +81,12 @@ class Stage:
 
     def plan(self, *flags: str, config: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run the command."""
-        command = [sys.executable, "-m", "autoscaler", "plan", *flags]
-        if "--url" not in flags:
+        return self.run("plan", *flags, config=config)
+
+    def run(self, *words: str, config: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command of the runtime's program."""
+        command = [sys.executable, "-m", "autoscaler", *words]
+        if "--url" not in words:
             command += ["--kubeconfig", str(config or self.plane.kubeconfig)]
         return subprocess.run(command, cwd=REPOSITORY, env=os.environ, capture_output=True, text=True, check=False)
 
@@ -185,8 +189,8 @@ def _namespace(plane: Plane, name: str, labels: dict[str, str] | None = None) ->
     return name
 
 
-def account(stage: Stage, name: str, rules: Iterable[Any]) -> Path:
-    """Make a ServiceAccount with these rights, and a kubeconfig of its."""
+def account(stage: Stage, name: str, rules: Iterable[Any], own: Iterable[Any] = ()) -> Path:
+    """Make a ServiceAccount with these rights, and those in the runtime's namespace, and a kubeconfig of its."""
     metadata = {"metadata": {"name": name}}
     api, path = stage.plane.api, stage.directory / f"{name}.kubeconfig"
     rbac = "/apis/rbac.authorization.k8s.io/v1"
@@ -195,6 +199,9 @@ def account(stage: Stage, name: str, rules: Iterable[Any]) -> Path:
     subject = {"kind": "ServiceAccount", "name": name, "namespace": OWN}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     api.create(f"{rbac}/clusterrolebindings", {**metadata, "roleRef": role, "subjects": [subject]})
+    there = f"{rbac}/namespaces/{OWN}"
+    api.create(f"{there}/roles", {**metadata, "rules": list(own)})
+    api.create(f"{there}/rolebindings", {**metadata, "roleRef": {**role, "kind": "Role"}, "subjects": [subject]})
     tokens.write_kubeconfig(api, path, namespace=OWN, service_account=name)
     return path
 
@@ -279,16 +286,20 @@ def test_the_leader_is_found_and_what_is_missing_is_named(stage: Stage) -> None:
         assert f"does not lead: {leads} does" in answers[standby].stderr
         assert f"UTC, by leader {leads}" in answers[leads].stdout
 
-        reader = account(stage, "reader", READER)
+        rules, proxy = rbac.people_roles()[rbac.PLAN].rules, rbac.plan_proxy()
+        reader = account(stage, "reader", rules, proxy)
         assert f"UTC, by leader {leads}" in stage.plan(config=reader).stdout
-        for number, (want, kept) in enumerate(
-            {
-                "list leases.coordination.k8s.io": READER[1:],
-                "list pods in all namespaces (or give --namespace)": READER[:1],
-                f"get pods/proxy in namespace {OWN}": READER[:2],
-            }.items()
+        stage.site.add_pod("waits", nodeSelector={"no-node-has": "this"})
+        explained = stage.run("explain", "pod", f"{stage.site.namespace}/waits", config=reader)
+        assert "waits" in explained.stdout, explained.stderr
+        for number, (want, kept, own) in enumerate(
+            (
+                ("list leases.coordination.k8s.io", [PODS], proxy),
+                ("list pods in all namespaces (or give --namespace)", [LEASES], proxy),
+                (f"get pods/proxy in namespace {OWN}", rules, ()),
+            )
         ):
-            refused = stage.plan(config=account(stage, f"less-{number}", kept))
+            refused = stage.plan(config=account(stage, f"less-{number}", kept, own))
             assert (refused.returncode, refused.stdout) == (1, "")
             assert f"you lack the right to {want}: " in refused.stderr
 

@@ -194,6 +194,19 @@ def test_queues_are_written_by_admins_of_a_namespace_and_not_by_its_editors() ->
     assert aggregates(role) == {"admin"}
 
 
+@pytest.mark.accept("U1", part="a role for readers of plans")
+def test_whoever_reads_plans_reads_what_plan_and_explain_do_and_reaches_the_runtimes_pods_alone() -> None:
+    role = rbac.people_roles()[rbac.PLAN]
+    granted = rights(role.rules)
+    assert {verb for _, _, verb, _ in granted} == {"get", "list"}
+    assert ("coordination.k8s.io", "leases", "list", "") in granted
+    assert ("", "pods", "list", "") in granted
+    seen = {resource for _, resource, _, _ in granted}
+    assert not seen & {"secrets", "configmaps", "pods/proxy", "pods/exec", "pods/log"}
+    assert aggregates(role) == set()
+    assert rights(rbac.plan_proxy()) == [("", "pods/proxy", "get", "")]
+
+
 @pytest.mark.parametrize("kind", rbac.WRITTEN_BY_THE_RUNTIME)
 def test_nobody_is_given_the_right_to_write_what_the_runtime_writes_but_to_patch_workloads(kind: Any) -> None:
     writes = {

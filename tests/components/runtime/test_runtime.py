@@ -343,8 +343,8 @@ def test_everything_is_the_runtimes_and_in_its_cluster() -> None:
     want = sorted(
         [
             "Namespace", "ServiceAccount", "NetworkPolicy", "Deployment", "PodDisruptionBudget", "Service",
-            "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding",
-            "Role", "Role", "Role", "RoleBinding", "RoleBinding", "RoleBinding",
+            "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding",
+            "Role", "Role", "Role", "Role", "RoleBinding", "RoleBinding", "RoleBinding",
         ]
     )  # fmt: skip
     assert sorted(kind_of(one) for one in made) == want
@@ -444,6 +444,16 @@ def test_people_get_roles_that_kubernetes_adds_to_its_own() -> None:
     assert world.one(":ClusterRole", "r.edit").inputs["metadata"]["labels"][
         "rbac.authorization.k8s.io/aggregate-to-edit"
     ]
+
+
+@pytest.mark.accept("U1", part="a role for readers of plans")
+def test_readers_of_plans_get_two_roles_that_are_bound_to_nobody() -> None:
+    world = run(config(namespace="own"))
+    assert world.one(":ClusterRole", "r.plan").inputs["metadata"]["name"] == "sluice-plan"
+    role = world.one(":Role", "r.plan").inputs
+    assert (role["metadata"]["name"], role["metadata"]["namespace"]) == ("sluice-plan", "own")
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]}]
+    assert not [one for one in of_runtime(world) if one.inputs.get("roleRef", {}).get("name") == "sluice-plan"]
 
 
 @pytest.mark.accept("S6")
