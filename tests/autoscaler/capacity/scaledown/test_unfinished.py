@@ -129,3 +129,20 @@ def test_an_instance_of_no_use_goes_at_once_and_is_replaced_where_its_group_is_a
     group = dataclasses.replace(found.groups[0], minimum=1)
     (gone,) = emptiness.choose(dataclasses.replace(found, groups=(group,)), {"node": found.now}, frozenset()).removals
     assert (gone.reason, gone.decrement) == ("NeverFinished", False)
+
+
+def test_a_node_that_is_not_ready_is_not_finished_and_others_decide_what_becomes_of_it() -> None:
+    assert unfinished.lacks(seen.node(ready=False), cloud.NodeTemplate(), is_new=False) == "it is not ready"
+    assert list(unfinished.never_finished(snapshot(ready=False))) == []
+    assert unfinished.coming(snapshot(ready=False), seen.group()) == [seen.node(ready=False)]
+
+
+def test_a_node_that_is_marked_or_whose_instance_leaves_is_not_on_its_way() -> None:
+    mark = {"key": keys.REMOVING, "value": "Idle", "effect": "NoSchedule"}
+    found = snapshot(taints=[KNOWN])
+    assert unfinished.coming(found, found.groups[0])
+    assert unfinished.coming(snapshot(taints=[KNOWN, mark]), seen.group()) == []
+    (one,) = found.groups[0].instances
+    leaving = dataclasses.replace(one, lifecycle=cloud.Lifecycle.LEAVING)
+    gone = dataclasses.replace(found, groups=(dataclasses.replace(found.groups[0], instances=(leaving,)),))
+    assert unfinished.coming(gone, gone.groups[0]) == []

@@ -89,3 +89,19 @@ def test_the_time_is_written_in_whole_seconds() -> None:
     known = noted(snapshot(now=seen.NOW + 0.7))
     (said,) = unhelpful.written(snapshot(unhelpful=known), "workers")
     assert said["at"] == clock.to_rfc3339(seen.NOW)
+
+
+def test_what_is_known_keeps_its_time_and_goes_with_a_group_that_had_no_template() -> None:
+    known = noted()
+    later = unhelpful.learn(known, {LIKE: MissedPlacement(refused_by=B.key)}, {}, snapshot(now=seen.NOW + 60))
+    assert later == known
+    bare = {shape: dataclasses.replace(each, template_hash=None) for shape, each in known.items()}
+    assert unhelpful.recall(bare, (), (dataclasses.replace(A, template=None), B), seen.NOW) == bare
+    assert unhelpful.recall(bare, (), (B,), seen.NOW) == {}
+
+
+def test_each_pool_writes_its_own_and_of_too_many_the_newest() -> None:
+    (one,) = noted().values()
+    assert unhelpful.written(snapshot(unhelpful=noted()), "others") == []
+    many = {f"{n:032d}": dataclasses.replace(one, at=one.at + n) for n in range(UNHELPFUL_MAX + 1)}
+    assert f"{0:032d}" not in [each["shape"] for each in unhelpful.written(snapshot(unhelpful=many), "workers")]
