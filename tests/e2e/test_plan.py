@@ -191,7 +191,7 @@ def _namespace(plane: Plane, name: str, labels: dict[str, str] | None = None) ->
 
 def account(stage: Stage, name: str, rules: Iterable[Any], own: Iterable[Any] = ()) -> Path:
     """Make a ServiceAccount with these rights, and those in the runtime's namespace, and a kubeconfig of its."""
-    metadata = {"metadata": {"name": name}}
+    metadata: dict[str, Any] = {"metadata": {"name": name}}
     api, path = stage.plane.api, stage.directory / f"{name}.kubeconfig"
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     api.create(f"/api/v1/namespaces/{OWN}/serviceaccounts", metadata)
