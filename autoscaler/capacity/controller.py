@@ -85,7 +85,7 @@ class Controller:
         )
         self._opener = ungating.Ungater(context, pods)
         self._other_autoscaler = other_autoscaler.OtherAutoscaler(context, pools)
-        self._continuity = continuity.Continuity(context)
+        self._continuity = continuity.Continuity(context, (pods, nodes))
         self._pool_finalizer = pool_finalizer.PoolFinalizer(context, pools=pools, nodes=nodes, pods=pods)
         self._wake_at: float | None = None
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}

@@ -69,6 +69,10 @@ class Table(Generic[T]):
         """Whether the first list is complete. Before, absence means nothing."""
         self.resource_version = 0
         """How far the list or the watch has come."""
+        self.is_cut_off = False
+        """Whether the watch broke, and has said nothing since."""
+        self.cuts = 0
+        """How often that happened."""
         self.unreadable: dict[Key, Unreadable] = {}
         """Objects that we cannot make sense of. They are in no index."""
         self.on_unreadable: list[Callable[[Unreadable], None]] = []
@@ -157,13 +161,18 @@ class Table(Generic[T]):
         self._deleted.clear()
         self.resource_version = 0
 
+    def cut_off(self) -> None:
+        """Say that the watch broke. What we know is trusted for a while, but nobody tells us of changes."""
+        self.cuts += not self.is_cut_off
+        self.is_cut_off = True
+
     def lost(self) -> None:
         """Say that what we know may be wrong, until the next sign of life."""
         self.synced = False
 
     def found(self) -> None:
         """Say that we follow the cluster again."""
-        self.synced = True
+        self.synced, self.is_cut_off = True, False
 
     # What our own writes say
 

@@ -204,6 +204,7 @@ class Reflector(Generic[T]):
     def _restarted(self, event: str, error: Exception | None = None) -> None:
         self.restarts += 1
         self._failures += 1
+        self._table.cut_off()
         if self._stale is None:
             self._stale = asyncio.get_running_loop().call_later(self._pace.stale_seconds, self._table.lost)
         self.problem = str(error) if error else None
