@@ -170,6 +170,11 @@ class RealWorld:
         answer = await asyncio.to_thread(self._asg.describe_auto_scaling_groups, AutoScalingGroupNames=[name])
         return answer["AutoScalingGroups"][0]["DesiredCapacity"]
 
+    async def protected_of(self, name: port.GroupName) -> set[str]:
+        answer = await asyncio.to_thread(self._asg.describe_auto_scaling_groups, AutoScalingGroupNames=[name])
+        members = answer["AutoScalingGroups"][0]["Instances"]
+        return {one["InstanceId"] for one in members if one["ProtectedFromScaleIn"]}
+
     def hinder(self, failure: port.LaunchFailure, *, zone: str, instance_type: str) -> None:
         orders = self._asg_rules.orders
         order = {

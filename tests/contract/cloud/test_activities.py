@@ -59,7 +59,9 @@ async def test_a_group_tries_again_by_itself_once_there_is_capacity(world: World
     await world.cloud.set_desired(await worlds.group_of(world, name), 1)
     await worlds.eventually(lambda: failures(world, name, began))
     world.relieve()
-    await worlds.in_service(world, name, 1)
+    group = await worlds.in_service(world, name, 1)
+    done = [one for one in await world.cloud.activities(name, since=began) if one.failure is None]
+    assert [(one.kind, one.instance) for one in done] == [(port.ActivityKind.LAUNCH, group.instances[0].id)]
 
 
 async def test_a_life_has_a_beginning_and_an_end(world: World) -> None:

@@ -16,7 +16,7 @@ def is_refused(outcome: port.Outcome) -> bool:
     return outcome.error is not None and outcome.error.reason is port.Reason.REFUSED
 
 
-async def test_a_raised_desired_capacity_becomes_pending_then_serving_instances_in_the_zone(world: World) -> None:
+async def test_a_raised_desired_capacity_becomes_pending_then_protected_instances_in_the_zone(world: World) -> None:
     name = await world.add(worlds.spec("grown"))
     outcome = await world.cloud.set_desired(await worlds.group_of(world, name), 2)
     assert outcome.verdict is port.Verdict.LANDED
@@ -33,6 +33,7 @@ async def test_a_raised_desired_capacity_becomes_pending_then_serving_instances_
     for instance in group.instances:
         assert instance.template is not None
         assert instance.provider_id == f"aws:///{worlds.ZONE}/{instance.id}"
+    assert await world.protected_of(name) == {one.id for one in group.instances}
 
 
 @pytest.mark.parametrize("desired", [0, 4])
@@ -50,6 +51,7 @@ async def test_bounds_that_changed_behind_our_back_hold_and_are_told(world: Worl
     await world.resize(name, minimum=0, maximum=2)
     outcome = await world.cloud.set_desired(old, 4)
     assert is_refused(outcome)
+    assert {"4", "2"} <= set(str(outcome.error).split())
     assert outcome.group is not None
     assert outcome.group.maximum == 2
     assert await world.desired_of(name) == 0
@@ -66,6 +68,7 @@ async def test_lowering_desired_never_ends_a_protected_instance_in_service(world
 
 async def test_lowering_desired_ends_what_is_not_protected(world: World) -> None:
     group = await worlds.with_instances(world, "open", 2, is_protecting=False)
+    assert await world.protected_of(group.name) == set()
     await world.cloud.set_desired(group, 1)
     await worlds.in_service(world, group.name, 1)
 
@@ -94,6 +97,8 @@ async def test_an_instance_that_is_ended_without_decrement_is_replaced(world: Wo
 
     await worlds.eventually(replaced)
     assert await world.desired_of(group.name) == 1
+    (other,) = (await worlds.group_of(world, group.name)).members
+    assert other.id in await world.protected_of(group.name), "who comes later is protected, too"
 
 
 async def test_a_decrement_below_the_minimum_is_refused_with_the_numbers(world: World) -> None:

@@ -46,6 +46,10 @@ class World(Protocol):
         """Return what the cloud itself says, whoever asks."""
         ...
 
+    async def protected_of(self, name: port.GroupName) -> set[str]:
+        """Return the instances that the cloud itself does not end by a lower desired capacity."""
+        ...
+
     def hinder(self, failure: port.LaunchFailure, *, zone: str, instance_type: str) -> None: ...
 
     def relieve(self) -> None: ...
@@ -99,6 +103,10 @@ class SimulatedWorld:
 
     async def desired_of(self, name: port.GroupName) -> int:
         return self._cloud.groups[name].desired
+
+    async def protected_of(self, name: port.GroupName) -> set[str]:
+        own = [one for one in self._cloud.instances.values() if one.group == name and one.is_listed]
+        return {one.id for one in own if one.is_protected}
 
     def hinder(self, failure: port.LaunchFailure, *, zone: str, instance_type: str) -> None:
         self._cloud.hinder(Obstacle(failure=failure, zone=zone, instance_type=instance_type))
