@@ -119,6 +119,19 @@ async def test_the_start_of_a_runtime_is_no_gap() -> None:
 
 
 @simulated
+async def test_a_lease_that_could_not_be_kept_is_a_gap_although_no_watch_broke() -> None:
+    world = World()
+    async with runtime(world):
+        await idle(world)
+        await asyncio.sleep(10)
+        world.cluster.faults.add(faults.Refuse(), faults.Matching(path="/leases", username="a"), times=None)
+        await asyncio.sleep(40)
+        assert world.desired()
+        world.cluster.faults.clear()
+        assert await ended_after(world, within=300) >= 60
+
+
+@simulated
 async def test_a_runtime_that_was_cut_off_waits_although_it_came_back_between_two_cycles() -> None:
     world = World()
     async with runtime(world):
