@@ -117,7 +117,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         self._timers_set += 1
         heapq.heappush(self._timers, (when, self._timers_set, timer))
-        timer._scheduled = True  # noqa: SLF001  # as asyncio does: it has not fired
+        timer._scheduled = True  # type: ignore[attr-defined]  # noqa: SLF001  # as asyncio does: it has not fired
         return timer
 
     def timers_waiting(self) -> int:
@@ -126,7 +126,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Drop cancelled timers once there are many, as asyncio does: some would wait for a day."""
-        self._timers_cancelled += handle._scheduled  # noqa: SLF001
+        self._timers_cancelled += handle._scheduled  # type: ignore[attr-defined]  # noqa: SLF001
         if self._timers_cancelled > max(CANCELLED_MAX, len(self._timers) // 2):
             self._timers = [each for each in self._timers if not each[2].cancelled()]
             heapq.heapify(self._timers)
@@ -143,7 +143,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._count_step()
         while timers and timers[0][0] < self._now + RESOLUTION:
             timer = heapq.heappop(timers)[2]
-            timer._scheduled = False  # noqa: SLF001
+            timer._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
             ready.append(timer)
         for _ in range(len(ready)):
             handle = ready.popleft()
