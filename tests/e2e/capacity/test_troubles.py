@@ -96,3 +96,39 @@ def test_an_aws_that_answers_nothing_whole_is_asked_seldom_and_all_goes_on_when_
     assert site.bound()["stays"] == works
     assert site.desired() == {group: 2}
     assert site.instances()["running"] == 2
+
+
+@pytest.mark.accept("G27")
+def test_capacity_that_never_comes_is_given_up_and_what_cannot_be_read_is_told(
+    site: Site, start: conftest.Start
+) -> None:
+    pool = site.add_pool("mute", registrationTimeoutSeconds=30)
+    a, b = (site.add_group(pool, zone=zone) for zone in "ab")
+    for zone in "ab":
+        site.asg_rules.orders.withhold(zone=site.zone(zone), instance_type="m5.large")
+    for action in ("DescribeScalingActivities", "DescribeLaunchTemplateVersions"):
+        site.asg_rules.orders.add(Trouble.DENY, action, times=None)
+    runtime = start()
+    site.wait_known(a, b)
+    site.add_pod("pod")
+    waiting.eventually(lambda: len(site.desired()) == 1)
+    (first,) = site.desired()
+    told = "why it lacks instances cannot be read: DescribeScalingActivities"
+    waiting.eventually(lambda: told in _ready(site, pool)["message"])
+    assert site.desired() == {first: 1}, "nobody says yet that it will not come"
+    site.asg_rules.orders.relieve()
+    site.asg_rules.orders.withhold(zone=site.zone("a" if first == a else "b"), instance_type="m5.large")
+    site.wait_bound("pod")
+    (second,) = {a, b} - {first}
+    assert site.desired() == {second: 1}, "what never came was taken back"
+    (overdue,) = runtime.entries("launch_overdue")
+    assert overdue["group"] == first
+    assert f"{first}: 1 instances did not come within 30 s" in _ready(site, pool)["message"]
+    assert _ready(site, pool)["status"] == "True"
+    site.asg_rules.orders.clear()
+    assert site.instances() == {"running": 1}
+
+
+def _ready(site: Site, pool: str) -> dict[str, str]:
+    conditions = site.status(pool)["conditions"]
+    return next(each for each in conditions if each["type"] == "Ready")
