@@ -6,14 +6,13 @@ the cycle, and what became of it is seen by a later one.
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 import structlog
 
 from autoscaler import backoff, clock, control
-from autoscaler.capacity import continuity, decide, messages, model, planned, watched
+from autoscaler.capacity import continuity, decide, model, planned, watched
 from autoscaler.capacity.accounts import (
     account_reader,
     cloud_calls,
@@ -24,7 +23,7 @@ from autoscaler.capacity.accounts import (
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.plan import Launch, Plan
 from autoscaler.capacity.records import accounting, instance_writer
-from autoscaler.capacity.reporting import other_autoscaler, pool_status, status_writer
+from autoscaler.capacity.reporting import other_autoscaler, pod_events, pool_status, status_writer
 from autoscaler.capacity.scaledown import drainer, pool_finalizer, terminator
 from autoscaler.capacity.scaleup import (
     claims,
@@ -39,7 +38,7 @@ from autoscaler.capacity.scaleup import (
 from autoscaler.capacity.snapshot import Ceilings, Snapshot
 from autoscaler.cloud.prices import Prices
 from autoscaler.control import plans
-from autoscaler.kube import kinds, objects
+from autoscaler.kube import objects
 
 log = structlog.get_logger()
 K = TypeVar("K")
@@ -47,8 +46,6 @@ AGAIN_SECONDS: Final = 5.0
 """After a launch or a record that was not done: when the plan is made again."""
 BOOKS_SECONDS: Final = 60.0
 """While instances run, what they use is looked at this often: a budget may be reached by time alone."""
-EVENTS_MAX: Final = 200
-"""So many pods are told of one plan; all others look the same."""
 
 
 class Controller:
@@ -93,7 +90,7 @@ class Controller:
         self._learned: learned_allocatable.Known = {}
         self._unhelpful: unhelpful.Known = {}
         self._launch_failures = launch_failures.LaunchFailures(self._accounts)
-        self._told: dict[str, tuple[str, str]] = {}
+        self._pod_events = pod_events.PodEvents(context)
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Plan and act once; return when time alone will change the plan."""
@@ -137,7 +134,7 @@ class Controller:
         wakes = [await self._opener.open(plan.openings), await self._terminator.carry_out(plan)]
         wakes.append(await self._pool_finalizer.carry_out(snapshot, plan.teardown))
         # 4. Report: statuses say what is true now, with the records that were just written.
-        self._tell(plan, outcomes)
+        wakes.append(self._tell(plan, outcomes))
         _log_changes(self._last, plan)
         self._last = plan
         after = self._recorded(snapshot)
@@ -280,47 +277,13 @@ class Controller:
             if not launch.pods:
                 log.info("renewal_surges", group=launch.group, before=launch.before, after=launch.after)
 
-    # Telling
-
-    def _tell(self, plan: Plan, outcomes: Iterable[cloud_calls.Outcome]) -> None:
+    def _tell(self, plan: Plan, outcomes: Iterable[cloud_calls.Outcome]) -> float | None:
         """Tell pods for which instances were asked for, or why none is; and pools of instances of no use."""
-        waiting = {pod.meta.uid for launch in plan.launches for pod in launch.pods}
-        waiting |= {pod.meta.uid for refused in plan.unserved for pod in refused.pods}
-        self._told = {uid: text for uid, text in self._told.items() if uid in waiting}
         for outcome in outcomes:
             self._terminator.tell(outcome)
-            launch = outcome.command
-            if outcome.is_done and isinstance(launch, Launch) and launch.pods:
-                log.info("scale_up", groups=[launch.group], pods=_named(launch.pods))
-                self._tell_pods(launch.pods, messages.TRIGGERED, messages.triggered([launch]))
-        for refused in plan.unserved:
-            message = messages.not_triggered(refused.rejections)
-            own = next((message for each in refused.rejections if each.reason in model.OF_CLAIMS), "")
-            untold = self._tell_pods(refused.pods, messages.NOT_TRIGGERED, message, again_if=own)
-            if untold:
-                log.info("no_scale_up", limits=messages.limits(refused.rejections), pods=_named(untold))
-
-    def _tell_pods(
-        self, pods: tuple[objects.Pod, ...], reason: str, message: str, *, again_if: str = ""
-    ) -> list[objects.Pod]:
-        """Tell pods what they were not told yet; what the API server does not take is told in a later cycle.
-
-        They are told the same reason again when `again_if` is another one.
-        """
-        told = (reason, again_if)
-        untold = [pod for pod in pods[:EVENTS_MAX] if self._told.get(pod.meta.uid) != told]
-        self._told |= {pod.meta.uid: told for pod in pods}
-        for pod in untold:
-            self._context.tell(kinds.PODS, pod, reason, message, ended=partial(self._note_told, pod.meta.uid))
-        return untold
-
-    def _note_told(self, uid: str, is_told: bool) -> None:  # noqa: FBT001  # a callback's shape
-        if not is_told:
-            self._told.pop(uid, None)
-
-
-def _named(pods: Sequence[objects.Pod]) -> list[objects.Key]:
-    return [pod.meta.key for pod in pods[:EVENTS_MAX]]
+            if outcome.is_done and isinstance(outcome.command, Launch) and outcome.command.pods:
+                self._pod_events.launched(outcome.command)
+        return self._pod_events.tell(plan.unserved)
 
 
 def _with(nodes: Mapping[K, objects.Node], changed: Mapping[K, objects.Node]) -> Mapping[K, objects.Node]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from autoscaler import units
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.model import Limit, LimitKind, Reason, Rejection
 from autoscaler.capacity.plan import Launch
 from autoscaler.capacity.scaleup.limits import budgets
@@ -16,6 +17,8 @@ from autoscaler.kube import shapes
 
 TRIGGERED: Final = "TriggeredScaleUp"
 NOT_TRIGGERED: Final = "NotTriggerScaleUp"
+Cause = tuple[tuple[str, tuple[NodeGroupKey, ...]], ...]
+"""Why pods wait, without what changes from one moment to the next: the words, and the groups that say so."""
 _GROUPS_SHOWN: Final = 3
 
 _REASONS: Final[Mapping[Reason, str]] = {
@@ -85,6 +88,11 @@ def not_triggered(rejections: Iterable[Rejection]) -> str:
     return f"pod didn't trigger scale-up: {said or _REASONS[Reason.NO_GROUPS]}"
 
 
+def cause(rejections: Iterable[Rejection]) -> Cause:
+    """Return by what a cause is known to be another one than before."""
+    return tuple((lasting(each), each.groups) for each in rejections)
+
+
 def rejection(each: Rejection) -> str:
     """Say why a group does not take a pod, with the numbers compared."""
     numbers = limit(each.numbers) if isinstance(each.numbers, Limit) else _patience(each.numbers)
@@ -93,7 +101,7 @@ def rejection(each: Rejection) -> str:
 
 def lasting(each: Rejection) -> str:
     """Say the same without what changes from one moment to the next, for a status."""
-    numbers = _most(each.numbers) if isinstance(each.numbers, Limit) else _patience(each.numbers)
+    numbers = _most(each.numbers) if isinstance(each.numbers, Limit) else _target(each.numbers)
     return _worded(each, numbers)
 
 
@@ -163,8 +171,12 @@ def _amount(each: Limit, amount: int) -> str:
 def _patience(each: Patience | None) -> str:
     if each is None:
         return ""
-    target, boot = units.duration(each.target.target_seconds or 0), units.duration(each.target.boot_seconds)
+    boot = units.duration(each.target.boot_seconds)
     return (
         f"{each.places} of {each.waiting} waiting pods get a slot now, {each.busy} slots are busy; the others wait for"
-        f" one to be free (target {target}, boot {boot}, {units.counted(each.target.pods_per_place, 'pod')} a slot)"
+        f" one to be free ({_target(each)}, boot {boot}, {units.counted(each.target.pods_per_place, 'pod')} a slot)"
     )
+
+
+def _target(each: Patience | None) -> str:
+    return f"target {units.duration(each.target.target_seconds or 0)}" if each is not None else ""
