@@ -223,6 +223,7 @@ class Controller:
             half_read=self._accounts.half_read(),
             unsure=self._accounts.unsure(),
             marked=self._terminator.marked(),
+            held=self._terminator.held(),
             silent={**self._accounts.silent(), **self._calls.silent()},
         )
 

@@ -20,6 +20,22 @@ NOT_TRIGGERED: Final = "NotTriggerScaleUp"
 Cause = tuple[tuple[str, tuple[NodeGroupKey, ...]], ...]
 """Why pods wait, without what changes from one moment to the next: the words, and the groups that say so."""
 _GROUPS_SHOWN: Final = 3
+_REASONS_SHOWN: Final = 3
+_FAR: Final = frozenset(
+    {
+        Reason.NOT_ALLOWED,
+        Reason.NO_POOL,
+        Reason.LEAVING,
+        Reason.DISABLED,
+        Reason.UNKNOWN_TYPE,
+        Reason.SELECTOR,
+        Reason.AFFINITY,
+        Reason.TAINT,
+        Reason.VOLUME_ZONE,
+        Reason.INSUFFICIENT,
+    }
+)
+"""What neither time nor a larger limit changes; all other reasons are told before."""
 
 _REASONS: Final[Mapping[Reason, str]] = {
     Reason.UNSUPPORTED: "not planned for: {what}",
@@ -83,9 +99,14 @@ def triggered(launches: Iterable[Launch]) -> str:
 
 
 def not_triggered(rejections: Iterable[Rejection]) -> str:
-    """Say why no group grows for a pod: each reason with the numbers compared and the groups that say so."""
-    said = "; ".join(map(_with_groups, rejections))
-    return f"pod didn't trigger scale-up: {said or _REASONS[Reason.NO_GROUPS]}"
+    """Say why no group grows for a pod: the reasons of the groups that come nearest, with the numbers compared."""
+    order = list(Reason)
+    near = sorted(rejections, key=lambda each: (each.reason in _FAR, -order.index(each.reason)))
+    said = "; ".join(map(_with_groups, near[:_REASONS_SHOWN])) or _REASONS[Reason.NO_GROUPS]
+    groups = sum(len(each.groups) for each in near)
+    is_all = len(near) <= _REASONS_SHOWN and all(len(each.groups) <= _GROUPS_SHOWN for each in near)
+    rest = "" if is_all else f"; `python -m autoscaler explain pod` lists all {groups} groups"
+    return f"pod didn't trigger scale-up: {said}{rest}"
 
 
 def cause(rejections: Iterable[Rejection]) -> Cause:

@@ -191,6 +191,8 @@ class Snapshot:
     """Provider ids of instances of which nobody could tell yet what they were made from."""
     marked: Mapping[str, float] = field(default_factory=dict)
     """Nodes that we marked because they are idle, and when."""
+    held: frozenset[str] = frozenset()
+    """The UIDs of pods that were asked to leave, and that a disruption budget holds."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """Accounts that have not answered a call for a while, and which."""
     ceilings: Ceilings = Ceilings()

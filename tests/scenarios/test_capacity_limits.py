@@ -76,7 +76,11 @@ async def test_idle_instances_beyond_a_lowered_limit_go_at_once() -> None:
         await asyncio.sleep(60)
         assert len(world.nodes()) == 5
         world.patch(POOLS, "workers", {"spec": {"limits": {"maxActiveInstances": 3}}})
-        await asyncio.sleep(120)
+        await asyncio.sleep(2)
+        (pool,) = world.all(POOLS)
+        (ready,) = [each for each in pool["status"]["conditions"] if each["type"] == "Ready"]
+        assert ready["message"].startswith("5 instances are active and maxActiveInstances is 3")
+        await asyncio.sleep(118)
         assert len(world.nodes()) == 3
         assert "p-4" in world.bound()
 

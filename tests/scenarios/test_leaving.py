@@ -140,6 +140,10 @@ async def test_services_move_to_other_pools_as_their_budgets_allow() -> None:
         await asyncio.sleep(5)
         world.delete(POOLS, "workers")
         lowest = 3
+        await asyncio.sleep(10)
+        ready = next(each for each in (world.pool() or {})["status"]["conditions"] if each["type"] == "Ready")
+        assert (ready["status"], ready["reason"]) == ("False", "BeingRemoved")
+        assert "a PodDisruptionBudget holds" in world.draining()["message"]
         for _ in range(300):
             await asyncio.sleep(1)
             ready = [pod for pod in world.all(kinds.PODS) if pod["status"].get("phase") == "Running"]

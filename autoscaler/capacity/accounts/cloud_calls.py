@@ -6,14 +6,14 @@ before it does. It decides nothing.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
 
-from autoscaler import backoff, control
+from autoscaler import backoff, control, units
 from autoscaler.capacity.accounts import account_reader, unavailable_offerings
 from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.plan import Disruption, Launch, Resize
@@ -100,7 +100,12 @@ class Calls:
         """Return the accounts that have not answered a call for a while, and which one."""
         latest = self._context.clock.monotonic() - account_reader.SILENT_SECONDS + account_reader.TICK_SECONDS
         late = {name: flight for name, flight in self._flights.items() if flight.began <= latest}
-        return {flight.account: f"no answer to a call about {name} yet" for name, flight in sorted(late.items())}
+        waiting = Counter(flight.account for flight in self._flights.values())
+        calls = {account: units.counted(count, "call") for account, count in waiting.items()}
+        return {
+            flight.account: f"no answer to a call about {name} yet; {calls[flight.account]} in flight"
+            for name, flight in sorted(late.items())
+        }
 
     def outcomes(self) -> list[Outcome]:
         """Hand out what became of calls since the last time."""

@@ -7,6 +7,7 @@ cloud.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from autoscaler.api.resources.accounts import ProviderAccount
 from autoscaler.api.resources.pools import InstancePool, NodeGroup
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.settings.node_groups import NodeGroupKey
@@ -40,6 +41,9 @@ class Evidence:
     """Where the pod's volume claims are bound, of those that are not everywhere."""
     told: str | None = None
     """What the runtime told the pod last."""
+    scheduler_said: str = ""
+    """Why the scheduler found no node for it, in its own words."""
+    accounts: tuple[ProviderAccount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,7 @@ def explain(evidence: Evidence) -> Explanation:
     verdicts = _verdicts(evidence, placement.why_not(situation, wanted))
     room = _room(snapshot, wanted)
     return Explanation(
-        summary=_summary(pod, room, verdicts),
+        summary=_summary(evidence, room, verdicts),
         scope=wanted.scope,
         room=room,
         told=evidence.told,
@@ -115,12 +119,16 @@ def _kept(pod: objects.Pod, nodes: Mapping[objects.Key, objects.Node]) -> str:
     return said + (f"; annotation {of_node} keeps the node" if of_node else "")
 
 
-def _summary(pod: objects.Pod, room: tuple[str, ...], verdicts: tuple[Verdict, ...]) -> str:
+def _summary(evidence: Evidence, room: tuple[str, ...], verdicts: tuple[Verdict, ...]) -> str:
+    pod, said = evidence.pod, evidence.scheduler_said
     if demand.waits_for_zone(pod):
         return f"{_ONE_ZONE}; alone it would {_alone(room, verdicts)}"
     if pod.unschedulable_since is None:
         return "the scheduler has not looked at it yet"
     fitting = sum(verdict.fits for verdict in verdicts)
+    if room and said:
+        there = "1 node has" if len(room) == 1 else f"{len(room)} nodes have"
+        return f"{there} room for its requests, so no instance would help; the scheduler says: {said}"
     if room:
         return f"{len(room)} nodes seem to have room for it: the scheduler should find one"
     if fitting:
@@ -158,12 +166,25 @@ def _fits(room: Room, wanted: Demand, snapshot: Snapshot) -> bool:
 
 
 def _groups(evidence: Evidence) -> tuple[Group, ...]:
+    silent = {account.metadata.name: said for account in evidence.accounts if (said := _silence(account)) is not None}
     return tuple(
-        _group(pool, group) for pool in evidence.pools for group in pool.status.node_groups if _key(pool, group)
+        _group(pool, group, silent.get(pool.spec.provider_account))
+        for pool in evidence.pools
+        for group in pool.status.node_groups
+        if _key(pool, group)
     )
 
 
-def _group(pool: InstancePool, group: NodeGroup) -> Group:
+def _silence(account: ProviderAccount) -> str | None:
+    """Say since when an account has not answered; None if it does."""
+    said = next((each for each in account.status.conditions if each.type == pool_status.READY), None)
+    if said is None or said.status == "True":
+        return None
+    return f"account {account.metadata.name} has not answered since {said.last_transition_time}: {said.message}"
+
+
+def _group(pool: InstancePool, group: NodeGroup, silence: str | None) -> Group:
+    refused = group.reason or silence
     taints = tuple(objects.NodeTaint(taint.key, taint.value, taint.effect) for taint in group.taints)
     return Group(
         key=_required_key(pool, group),
@@ -174,7 +195,7 @@ def _group(pool: InstancePool, group: NodeGroup) -> Group:
         ),
         more=group.maximum - max(group.desired, group.instances),
         nodes=max(group.desired, group.instances),
-        refused=Rejection(reason=Reason.STATED, message=group.reason) if group.reason else None,
+        refused=Rejection(reason=Reason.STATED, message=refused) if refused else None,
     )
 
 

@@ -270,15 +270,25 @@ def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | Non
             "NoNodeGroups",
             f"no Auto Scaling group is tagged for this cluster and pool {pool.metadata.name}",
         )
+    elif pool.metadata.name in snapshot.leaving:
+        said = (False, "BeingRemoved", "nothing is started; the condition Draining says what is waited for")
     elif not pool.spec.enabled:
         said = (True, "Disabled", "nothing is asked for; what runs goes on")
     else:
         half_read = snapshot.half_read.get(pool.spec.provider_account, "")
         unread = f"ages of instances or launch templates cannot be read: {half_read}" if half_read else ""
-        said = (True, "Usable", "; ".join(filter(None, (*_unread(groups, snapshot), unread))))
+        notes = (*_too_many(pool, snapshot), *_unread(groups, snapshot), unread)
+        said = (True, "Usable", "; ".join(filter(None, notes)))
     holds, reason, message = said
     before, now = pool.status.conditions, snapshot.now
     return conditions.written(READY, holds=holds, reason=reason, message=message, before=before, now=now)
+
+
+def _too_many(pool: InstancePool, snapshot: Snapshot) -> Iterator[str]:
+    """Say that more instances run than the pool may have: somebody lowered the limit."""
+    most, active = pool.spec.limits.max_active_instances, offers.active(snapshot, pool.metadata.name)
+    if most is not None and active > most:
+        yield f"{active} instances are active and maxActiveInstances is {most}: none is started, and idle ones go"
 
 
 def _unread(groups: Iterable[cloud.NodeGroup], snapshot: Snapshot) -> Iterator[str]:

@@ -37,10 +37,14 @@ class Drainer:
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
         self._retries = backoff.Retries(context.clock, BACKOFF)
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self.held: set[str] = set()
+        """The UIDs of pods that should leave, and that a disruption budget holds."""
 
     async def drain(self, going: Iterable[Disruption]) -> float | None:
         """Mark nodes and ask their pods to leave; return when to ask those again that could not."""
-        emptied = await asyncio.gather(*map(self._empty, going))
+        drains = list(going)
+        self.held &= {pod.meta.uid for drain in drains for pod in drain.evict}
+        emptied = await asyncio.gather(*map(self._empty, drains))
         return None if all(emptied) else self._context.clock.now() + AGAIN_SECONDS
 
     async def _empty(self, drain: Disruption) -> bool:
@@ -97,7 +101,8 @@ class Drainer:
         try:
             await self._context.writer.evict(pod.meta.key, only_if=writer.Precondition(uid=pod.meta.uid))
         except port.TooManyRequestsError:
-            return False  # a disruption budget holds it
+            self.held.add(pod.meta.uid)
+            return False
         except (port.NotFoundError, port.ConflictError):
             return True
         except port.KubeError as error:

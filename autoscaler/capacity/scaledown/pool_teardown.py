@@ -62,6 +62,8 @@ class Remainder:
     nodes: tuple[objects.Node, ...] = ()
     """All nodes of the pool."""
     pods: tuple[objects.Key, ...] = ()
+    held: int = 0
+    """How many of these a disruption budget holds."""
     kept: tuple[objects.Node, ...] = ()
     """Nodes that an annotation keeps."""
     starting: int = 0
@@ -85,6 +87,7 @@ class Remainder:
         more = len(self.pods) - len(named)
         said = f"{_count(len(self.pods), 'pod')} still run: {', '.join(named)}" if named else "no pod is waited for"
         said += f" and {more} more" if more else ""
+        said += f"; a PodDisruptionBudget holds {self.held} of them" if self.held else ""
         for node in self.kept[:NAMED_MAX]:
             said += f"; node {node.meta.key.name} is kept by {work.kept_by(node)}"
         said += f"; {_count(self.starting, 'instance')} still starting" if self.starting else ""
@@ -188,6 +191,7 @@ def remainder(snapshot: Snapshot, pool: str) -> Remainder:
         overdue_at=overdue_at,
         nodes=tuple(nodes),
         pods=tuple(sorted(pod.meta.key for pod in pods)),
+        held=sum(pod.meta.uid in snapshot.held for pod in pods),
         kept=tuple(node for node in nodes if _is_kept(node, snapshot)),
         starting=len(starting),
         wake_at=min(later, default=None),

@@ -56,6 +56,10 @@ class Terminator:
         ago = self._context.clock.monotonic() - self._context.clock.now()
         return {name: at - ago for name, at in self._marked.items()}
 
+    def held(self) -> frozenset[str]:
+        """Return the UIDs of pods that should leave, and that a disruption budget holds."""
+        return frozenset(self._drainer.held)
+
     async def carry_out(self, plan: Plan) -> float | None:
         """Do what the plan says; return when to go on if nothing changes before."""
         now = self._context.clock.now()

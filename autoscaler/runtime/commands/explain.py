@@ -46,8 +46,9 @@ async def lines(api: port.Api, kind: str, key: objects.Key, *, now: float) -> li
         return await explain_quota.of_workload(api, key, now=now)
     if kind == "job":
         return await explain_quota.of_job(api, key, now=now)
-    pod = objects.pod(await port.get(api, kinds.PODS.path(key.name, key.namespace)))
-    said = list(_lines(key, await _explain(api, pod, now)))
+    raw = await port.get(api, kinds.PODS.path(key.name, key.namespace))
+    pod = objects.pod(raw)
+    said = list(_lines(key, await _explain(api, pod, _scheduler_said(raw), now)))
     first: list[str] = []
     if keys.ADMISSION_GATE in pod.gates:
         first += await explain_quota.of_pod(api, pod, now=now)
@@ -71,13 +72,14 @@ def _lines(key: objects.Key, explanation: explaining.Explanation) -> Iterable[st
     yield from plans.table(rows)
 
 
-async def _explain(api: port.Api, pod: objects.Pod, now: float) -> explaining.Explanation:
-    pods, nodes, namespaces, pools, scopes = await asyncio.gather(
+async def _explain(api: port.Api, pod: objects.Pod, scheduler_said: str, now: float) -> explaining.Explanation:
+    pods, nodes, namespaces, pools, scopes, accounts = await asyncio.gather(
         listing.read(api, kinds.PODS, objects.pod),
         listing.read(api, kinds.NODES, objects.node),
         listing.read(api, kinds.NAMESPACES, objects.simple),
         listing.read(api, kinds.custom(resources.InstancePool), objects.custom(resources.InstancePool)),
         listing.read(api, kinds.custom(resources.Scope), objects.custom(resources.Scope)),
+        _accounts(api),
     )
     told, storage = await _told(api, pod), await _storage(api, pod)
     return explaining.explain(
@@ -91,6 +93,8 @@ async def _explain(api: port.Api, pod: objects.Pod, now: float) -> explaining.Ex
             scopes=tuple(each.resource for each in scopes),
             storage=storage,
             told=told,
+            scheduler_said=scheduler_said,
+            accounts=accounts,
         )
     )
 
@@ -109,6 +113,40 @@ async def _storage(api: port.Api, pod: objects.Pod) -> Storage:
         volumes={each.meta.key: each for each in found},
         classes={each.meta.key: each for each in classes},
     )
+
+
+async def _accounts(api: port.Api) -> tuple[resources.ProviderAccount, ...]:
+    """Return the provider accounts; none where nobody lets us see them."""
+    try:
+        found = await listing.read(
+            api, kinds.custom(resources.ProviderAccount), objects.custom(resources.ProviderAccount)
+        )
+    except port.ApiError:
+        return ()
+    return tuple(each.resource for each in found)
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class _Status(msgspec.Struct):
+    conditions: list[_Condition] = []
+
+
+class _Conditioned(msgspec.Struct):
+    """A pod, as far as its conditions' words are shown."""
+
+    status: _Status
+
+
+def _scheduler_said(raw: bytes) -> str:
+    """Return why the scheduler found no node for a pod."""
+    conditions = msgspec.json.decode(raw, type=_Conditioned).status.conditions
+    said = (each.message for each in conditions if each.type == "PodScheduled" and each.status == "False")
+    return next(said, "")
 
 
 class _Told(msgspec.Struct, rename="camel"):

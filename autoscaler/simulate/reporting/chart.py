@@ -30,9 +30,14 @@ def chart(record: Record) -> list[str]:
     return lines
 
 
+def block_seconds(record: Record) -> float:
+    """Return how long a block stands for."""
+    return (record.ends_at - record.starts_at) / COLUMNS
+
+
 def columns(record: Record, lives: Sequence[InstanceLife]) -> list[int]:
     """Return how many instances there were in each part of the day, at most at once."""
-    width = (record.ends_at - record.starts_at) / COLUMNS
+    width = block_seconds(record)
     starts = [record.starts_at + width * column for column in range(COLUMNS)]
     return [most_at_once(lives, start, start + width) for start in starts]
 
@@ -49,5 +54,8 @@ def block(count: int, most: int) -> str:
 
 
 def _hours(record: Record) -> str:
-    step = (record.ends_at - record.starts_at) / (COLUMNS / 4)
-    return "".join(f"{words.at(record.starts_at + step * tick)[:2]:4}" for tick in range(COLUMNS // 4))
+    """Write the hour over every fourth block, or hour and minute over every eighth where these are closer."""
+    is_close = block_seconds(record) * 4 < 3600
+    blocks, digits = (8, 5) if is_close else (4, 2)
+    times = (record.starts_at + block_seconds(record) * blocks * tick for tick in range(COLUMNS // blocks))
+    return "".join(f"{words.at(time)[:digits]:{blocks}}" for time in times)

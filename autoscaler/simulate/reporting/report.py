@@ -19,14 +19,12 @@ def report(record: Record, given: PriceList) -> str:
     prices = Prices.of(given)
     found = episodes.episodes(record)
     chosen = episodes.most_telling(found, TELLING)
+    block = words.width(chart.block_seconds(record))
     note = " (example prices)" if given.example else ""
     cost = f"{given.currency} {units.money(tables.cost_micros(record, record.instances, prices))}"
     parts = [
         [f"{_short(record)}, for {cost}{note}."],
-        [
-            "INSTANCES OVER THE DAY (a block is half an hour; the tallest of a pool is its most)",
-            *chart.chart(record),
-        ],
+        [f"INSTANCES OVER TIME (a block is {block}; the tallest of a pool is its most)", *chart.chart(record)],
         [f"POOLS{note}", *tables.pools(record, prices, given.currency)],
         ["HOW LONG WORK WAITED until it ran", *tables.waits(record)],
         *_queued(record),

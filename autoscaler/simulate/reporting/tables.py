@@ -45,7 +45,7 @@ def _pool(record: Record, name: str, lives: Sequence[InstanceLife], prices: Pric
         kinds[0] if len(kinds) == 1 else "",
         f"{len(lives):,}",
         f"{chart.most_at_once(lives, record.starts_at, record.ends_at):,}",
-        f"{seconds / 3600:,.0f}",
+        f"{seconds / 3600:,.1f}",
         f"{cost_micros(record, lives, prices) / 1_000_000:,.2f}",
         f"{ran:,}",
     )

@@ -11,6 +11,11 @@ def at(moment: float) -> str:
     return time.strftime("%H:%M", time.gmtime(moment))
 
 
+def width(seconds: float) -> str:
+    """Write how long something short is, to the tenth of a second."""
+    return f"{seconds:.3g} s" if seconds < 60 else units.duration(seconds)
+
+
 def until(first: float, last: float) -> str:
     """Write until when something went on; nothing if it was but a moment."""
     return f" until {at(last)}" if at(first) != at(last) else ""

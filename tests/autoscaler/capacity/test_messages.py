@@ -100,9 +100,28 @@ def test_a_pod_is_told_every_reason_with_the_first_groups_that_say_so() -> None:
     want = (
         "pod didn't trigger scale-up: the group has 2 of at most 2"
         f" (4 groups: pool/a/{key}, pool/b/{key}, pool/c/{key}, …); the pool is disabled (1 group: pool/a/{key})"
+        "; `python -m autoscaler explain pod` lists all 5 groups"
     )
     assert messages.not_triggered([full, off]) == want
     assert messages.not_triggered([]) == "pod didn't trigger scale-up: there is no node group"
+
+
+def test_of_many_groups_the_nearest_are_told_and_where_to_see_the_rest() -> None:
+    """A limit may be raised and a shortage ends; what another pool's nodes lack comes last."""
+    key = builders.key
+    given = [
+        Rejection(reason=Reason.NOT_ALLOWED, groups=(key("a", pool="x"), key("b", pool="x"))),
+        Rejection(reason=Reason.UNAVAILABLE, what="No", wanted=60, groups=(key("a", pool="u"),)),
+        Rejection(reason=Reason.SELECTOR, what="a=b", groups=tuple(key(zone, pool="y") for zone in "abcde")),
+        Rejection(reason=Reason.INSUFFICIENT, what="cpu", wanted=64_000, available=3_920, groups=(key("a", pool="z"),)),
+        Rejection(reason=Reason.AT_MAXIMUM, wanted=2, available=2, groups=(key("b"), key("c"))),
+    ]
+    told = messages.not_triggered(given)
+    full, short, small, rest = told.removeprefix("pod didn't trigger scale-up: ").split("; ")
+    assert full.startswith("the group has 2 of at most 2 (2 groups: pool/b/")
+    assert short.startswith("unavailable for 1 min more (No)")
+    assert small.startswith("cpu: wants 64, has 3.92 (1 group: z/a/")
+    assert rest == "`python -m autoscaler explain pod` lists all 11 groups"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys
+from autoscaler.api.resources.accounts import ProviderAccount
 from autoscaler.api.resources.base import Condition
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity.reporting import explaining
@@ -131,3 +132,29 @@ def test_a_pod_that_waits_for_a_zone_says_so_and_every_group_says_something() ->
     assert [verdict.fits for verdict in got.verdicts] == [True, False]
     there = explained(gated, pool("gpu", group()), nodes=(seen.node(),))
     assert "find room on 1 nodes" in there.summary
+
+
+def test_where_a_node_has_room_the_schedulers_own_words_are_told() -> None:
+    """No instance helps a pod that waits for something else, such as a claim that nobody binds."""
+    said = "pod has unbound immediate PersistentVolumeClaims"
+    result = explained(seen.pod(), pool("gpu", group()), nodes=(seen.node("one"),), scheduler_said=said)
+    assert result.summary == f"1 node has room for its requests, so no instance would help; the scheduler says: {said}"
+
+
+def test_groups_of_an_account_that_does_not_answer_say_since_when() -> None:
+    silent = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "NotUsable",
+        "message": "no answer to a call about asg-a yet",
+    }
+    account = ProviderAccount.model_validate(
+        {
+            **manifests.resource("ProviderAccount", name="aws"),
+            "status": {"conditions": [{**silent, "lastTransitionTime": "2026-06-30T06:00:00Z"}]},
+        }
+    )
+    result = explained(seen.pod(), pool("gpu", group(), providerAccount="aws"), accounts=(account,))
+    assert result.summary == "no node has room for it, and none of 1 node groups takes it"
+    (verdict,) = result.verdicts
+    assert verdict.says.startswith("account aws has not answered since 2026-06-30")

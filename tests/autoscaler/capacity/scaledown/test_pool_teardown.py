@@ -151,6 +151,12 @@ def test_what_is_left_is_told_with_a_few_names_and_is_overdue_after_a_while() ->
     assert pool_teardown.remainder(world(), "workers").reason(SINCE + 1000) is pool_teardown.Reason.DRAINED
 
 
+def test_what_a_disruption_budget_holds_is_told() -> None:
+    pods = [seen.pod(f"web-{number}", node="one", owner="ReplicaSet") for number in range(2)]
+    left = pool_teardown.remainder(world(*pods, held=frozenset({"web-1", "gone"})), "workers")
+    assert "default/web-1; a PodDisruptionBudget holds 1 of them; the pool has been leaving" in str(left)
+
+
 def test_instances_that_leave_are_not_replaced() -> None:
     snapshot = world(groups=(seen.group("i-1", minimum=1),), spent=frozenset({"i-1"}), outdated=frozenset({"i-1"}))
     assert emptiness.choose(snapshot, {"one": 0.0}, frozenset()).removals == ()

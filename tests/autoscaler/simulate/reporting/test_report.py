@@ -1,12 +1,15 @@
 """The report's parts say what the record says: counts over the day, waits, and money."""
 
+import dataclasses
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.settings.scaling import PriceList
 from autoscaler.cloud.prices import Prices
-from autoscaler.simulate.reporting import chart, report, tables
+from autoscaler.simulate.reporting import chart, report, tables, words
 from tests.autoscaler.simulate import records
 from tests.autoscaler.simulate.records import DAY, HOUR, START, instance
 
@@ -25,6 +28,16 @@ def test_the_chart_shows_each_zone_against_the_most_of_its_pool() -> None:
     assert gpu.split() == ["gpu", "a", "█" * 48, "1"]
     assert spot_a.split() == ["spot", "a", "█" * 24 + "▄" * 24, "2"]
     assert spot_b.split() == ["b", "··▄▄" + "·" * 44, "1"]
+
+
+@pytest.mark.parametrize(
+    ("lasts", "block", "head"),
+    [(DAY, "30 min", "06  08  10"), (600, "12.5 s", "06:00   06:01   06:03"), (HOUR, "1 min 15 s", "06:00   06:10")],
+)
+def test_a_short_play_is_told_in_its_own_width(lasts: float, block: str, head: str) -> None:
+    record = dataclasses.replace(records.record(instances=(instance("1", 0),)), ends_at=START + lasts)
+    assert words.width(chart.block_seconds(record)) == block
+    assert chart.chart(record)[0].strip().startswith(head)
 
 
 def test_an_instance_that_came_and_went_between_two_marks_is_seen() -> None:
@@ -47,15 +60,15 @@ def test_pools_are_summed_up_with_what_they_cost() -> None:
     record = records.record(instances=instances, pods_by_pool={"spot": 7})
     rows = [line.split() for line in tables.pools(record, PRICES, "USD")]
     assert rows[1:] == [
-        ["gpu", "spot", "1", "1", "1", "0.30", "0"],
-        ["spot", "spot", "2", "2", "2", "0.75", "7"],
-        ["all", "spot", "3", "2", "4", "1.05", "7"],
+        ["gpu", "spot", "1", "1", "1.0", "0.30", "0"],
+        ["spot", "spot", "2", "2", "2.5", "0.75", "7"],
+        ["all", "spot", "3", "2", "3.5", "1.05", "7"],
     ]
 
 
 def test_a_day_without_instances_has_a_row_of_zeros() -> None:
     assert [line.split() for line in tables.pools(records.record(), PRICES, "USD")][1:] == [
-        ["all", "0", "0", "0", "0.00", "0"]
+        ["all", "0", "0", "0.0", "0.00", "0"]
     ]
 
 
