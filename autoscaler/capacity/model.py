@@ -102,20 +102,6 @@ class Reason(StrEnum):
     """The pods must all go to one zone, and none takes all: `wanted` against the most that one takes."""
 
 
-OF_CLAIMS: Final = frozenset(
-    {
-        Reason.NO_CLAIM,
-        Reason.CLAIM_LEAVING,
-        Reason.CLAIM_LOST,
-        Reason.CLAIM_UNBOUND,
-        Reason.CLAIM_WITHOUT_CLASS,
-        Reason.NO_STORAGE_CLASS,
-        Reason.VOLUME_NODE_GONE,
-    }
-)
-"""Reasons that lie in a pod's volume claims: no node helps until these change."""
-
-
 class LimitKind(StrEnum):
     """What a limit counts."""
 

@@ -1,4 +1,4 @@
-"""Only the runtime makes and deletes Workloads and deletes Instances, or editors could forge quota or erase accounts.
+"""Only the runtime makes and deletes Workloads, deletes Instances and writes their status: they are its accounts.
 
 Workloads go with their owners and namespaces, by the hands of Kubernetes' own controllers. An Instance has neither, and
 nothing but the runtime may delete it, an administrator included: who must, deletes the binding of this policy first.
@@ -36,11 +36,19 @@ def policies(runtime: str) -> tuple[ValidatingPolicy, ...]:
             " an instance removed, drain its node; to delete the account all the same, first delete the"
             f" ValidatingAdmissionPolicyBinding {_name(Operation.DELETE, 'instances')}",
         ),
+        _only(
+            runtime,
+            operation=Operation.UPDATE,
+            plural="instances/status",
+            message=f"only the runtime ({runtime}) writes what Instances say, which is its account of what was used: to"
+            " correct it all the same, first delete the ValidatingAdmissionPolicyBinding"
+            f" {_name(Operation.UPDATE, 'instances/status')}",
+        ),
     )
 
 
 def _name(operation: Operation, plural: str) -> str:
-    return f"runtime-alone-{operation.lower()}s-{plural}.{version.GROUP}"
+    return f"runtime-alone-{operation.lower()}s-{plural.replace('/', '-')}.{version.GROUP}"
 
 
 def _only(*users: str, operation: Operation, plural: str, message: str) -> ValidatingPolicy:

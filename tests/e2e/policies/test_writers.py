@@ -18,7 +18,7 @@ def runtime(here: Ground) -> Iterator[Api]:
 
 
 @pytest.mark.accept("P24")
-def test_nobody_but_the_runtime_deletes_an_instance(here: Ground, runtime: Api) -> None:
+def test_nobody_but_the_runtime_deletes_an_instance_or_writes_its_status(here: Ground, runtime: Api) -> None:
     number = 100 + int(here.id, 16) % 90_000
     name = f"gpu-{number}"
     instance = builders.resource("Instance", name=name, number=number)
@@ -30,7 +30,12 @@ def test_nobody_but_the_runtime_deletes_an_instance(here: Ground, runtime: Api) 
             assert answer.status == 422
             assert RUNTIME in answer.body["message"]
             assert "drain its node" in answer.body["message"]
-        assert here.api.get(path)["metadata"]["name"] == name
+        changed = {**here.api.get(path), "status": {"phase": "Ready", "months": {"2026-01": {"seconds": 80}}}}
+        answer = here.api.request("PUT", f"{path}/status", changed)
+        assert answer.status == 422
+        assert f"only the runtime ({RUNTIME}) writes what Instances say" in answer.body["message"]
+        assert runtime.request("PUT", f"{path}/status", changed).status == 200
+        assert here.api.get(path)["status"]["months"] == {"2026-01": {"seconds": 80}}
     finally:
         runtime.delete(path)
     assert here.api.request("GET", path).status == 404

@@ -1,4 +1,4 @@
-"""Only the runtime's own ServiceAccount creates and deletes Workloads and deletes Instances."""
+"""Only the runtime's own ServiceAccount makes and deletes Workloads, deletes Instances and writes their status."""
 
 import pytest
 
@@ -25,7 +25,9 @@ def test_the_runtime_may() -> None:
 def test_the_writes_are_those_that_could_forge_quota_or_erase_an_account() -> None:
     got = {(policy.match.resources, policy.match.operations) for policy in writers.policies(RUNTIME)}
     create, delete = (base.Operation.CREATE,), (base.Operation.DELETE,)
-    assert got == {(("workloads",), create), (("workloads",), delete), (("instances",), delete)}
+    update = (base.Operation.UPDATE,)
+    want = {(("workloads",), create), (("workloads",), delete), (("instances",), delete)}
+    assert got == want | {(("instances/status",), update)}
 
 
 @pytest.mark.parametrize("controller", ["generic-garbage-collector", "namespace-controller"])
@@ -39,8 +41,9 @@ def test_controllers_that_clear_away_delete_workloads_and_nothing_else(controlle
     assert allowed == ["runtime-alone-deletes-workloads.sluice.dev"]
 
 
-def test_a_refusal_names_the_binding_that_an_administrator_would_delete() -> None:
-    (policy,) = (each for each in writers.policies(RUNTIME) if each.match.resources == ("instances",))
+@pytest.mark.parametrize("resource", ["instances", "instances/status"])
+def test_a_refusal_names_the_binding_that_an_administrator_would_delete(resource: str) -> None:
+    (policy,) = (each for each in writers.policies(RUNTIME) if each.match.resources == (resource,))
     _, binding = policy.manifests()
     assert binding["metadata"]["name"] in policy.validations[0].message
 
@@ -49,5 +52,5 @@ def test_all_policies_have_names_of_their_own() -> None:
     runtime = policies.Runtime(namespace="sluice-system", service_account="sluice")
     assert runtime.user == RUNTIME
     names = [policy.name for policy in policies.for_runtime(runtime)]
-    assert len(set(names)) == len(names) == len(policies.POLICIES) + 12
+    assert len(set(names)) == len(names) == len(policies.POLICIES) + 13
     assert len(policies.manifests(runtime)) == 2 * len(names)
