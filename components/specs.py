@@ -21,7 +21,12 @@ from autoscaler.api.settings.node_groups import NodeGroupSpec
 from components.config.clusters import Cluster
 from components.config.node_pools import NodePool
 
-STAMP: Final = {"app.kubernetes.io/part-of": "sluice", keys.VERSION: version.VERSION}
+STAMP: Final = {
+    "app.kubernetes.io/part-of": "sluice",
+    "app.kubernetes.io/managed-by": "pulumi",
+    "app.kubernetes.io/version": version.VERSION,
+    keys.VERSION: version.VERSION,
+}
 """Labels of what the stack makes in a cluster."""
 DRAIN_MARGIN_SECONDS: Final = 900
 """How much longer than its drainSeconds a pool's removal may take: evictions, and the instances' own end."""

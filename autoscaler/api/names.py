@@ -30,6 +30,8 @@ WORKERS_PART: Final = "workers"
 PART_MAX: Final = LABEL_VALUE_MAX - len("leaving-")
 """A finalizer's name is as long as a label's value at most."""
 
+CLUSTER_LABEL: Final = "sluice_cluster"
+"""The label of every metric that says which cluster it is of."""
 DRAIN_OBJECT: Final = "sluice-leaving"
 """The ConfigMap in the runtime's namespace whose deletion asks the whole runtime to leave the cluster."""
 

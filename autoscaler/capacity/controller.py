@@ -23,7 +23,7 @@ from autoscaler.capacity.accounts import (
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.plan import Launch, Plan
 from autoscaler.capacity.records import accounting, instance_writer
-from autoscaler.capacity.reporting import other_autoscaler, pod_events, pool_status, status_writer
+from autoscaler.capacity.reporting import measures, other_autoscaler, pod_events, pool_status, status_writer
 from autoscaler.capacity.scaledown import drainer, pool_finalizer, terminator
 from autoscaler.capacity.scaleup import (
     claims,
@@ -71,8 +71,7 @@ class Controller:
         afresh = self._watched.afresh()
         self._books = instance_writer.InstanceWriter(context, self._accounts, pods=pods, nodes=nodes, beside=afresh)
         self._notices = interruptions.Notices(context, nodes)
-        if open_news is not None:
-            interruptions.News(context, self._accounts, self._notices, open_news)
+        news = interruptions.News(context, self._accounts, self._notices, open_news) if open_news is not None else None
         self._calls = cloud_calls.Calls(context, self._accounts, backoff.Retries(context.clock, drainer.BACKOFF))
         self._terminator = terminator.Terminator(context, calls=self._calls, nodes=nodes, pools=pools)
         self._claims = claims.Claims(context, nodes=nodes, pods=pods)
@@ -91,6 +90,16 @@ class Controller:
         self._unhelpful: unhelpful.Known = {}
         self._launch_failures = launch_failures.LaunchFailures(self._accounts)
         self._pod_events = pod_events.PodEvents(context)
+        self._measures = self._measured(news)
+
+    def _measured(self, news: interruptions.News | None) -> measures.Measures:
+        return measures.Measures(
+            self._context,
+            self._accounts,
+            evictions=self._terminator.evictions,
+            queue_failures=lambda: news.failures if news is not None else None,
+            waiting=lambda: measures.oldest(measures.waiting_pods(self._snapshot()).values()),
+        )
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Plan and act once; return when time alone will change the plan."""
@@ -135,6 +144,7 @@ class Controller:
         wakes.append(await self._pool_finalizer.carry_out(snapshot, plan.teardown))
         # 4. Report: statuses say what is true now, with the records that were just written.
         wakes.append(self._tell(plan, outcomes))
+        self._measures.observe(snapshot, plan, outcomes)
         _log_changes(self._last, plan)
         self._last = plan
         after = self._recorded(snapshot)

@@ -36,6 +36,7 @@ _FAR: Final = frozenset(
     }
 )
 """What neither time nor a larger limit changes; all other reasons are told before."""
+_ORDER: Final = {reason: number for number, reason in enumerate(Reason)}
 
 _REASONS: Final[Mapping[Reason, str]] = {
     Reason.UNSUPPORTED: "not planned for: {what}",
@@ -100,13 +101,17 @@ def triggered(launches: Iterable[Launch]) -> str:
 
 def not_triggered(rejections: Iterable[Rejection]) -> str:
     """Say why no group grows for a pod: the reasons of the groups that come nearest, with the numbers compared."""
-    order = list(Reason)
-    near = sorted(rejections, key=lambda each: (each.reason in _FAR, -order.index(each.reason)))
+    near = _nearest_first(rejections)
     said = "; ".join(map(_with_groups, near[:_REASONS_SHOWN])) or _REASONS[Reason.NO_GROUPS]
     groups = sum(len(each.groups) for each in near)
     is_all = len(near) <= _REASONS_SHOWN and all(len(each.groups) <= _GROUPS_SHOWN for each in near)
     rest = "" if is_all else f"; `python -m autoscaler explain pod` lists all {groups} groups"
     return f"pod didn't trigger scale-up: {said}{rest}"
+
+
+def nearest(rejections: Iterable[Rejection]) -> Reason:
+    """Return the reason of the group that comes nearest to taking a pod."""
+    return next((each.reason for each in _nearest_first(rejections)), Reason.NO_GROUPS)
 
 
 def cause(rejections: Iterable[Rejection]) -> Cause:
@@ -146,6 +151,10 @@ def warning(budget: Limit) -> str:
     percent = 100 if budgets.is_spent(budget) else budgets.WARNING_PERCENT
     used = f"{percent} % or more is used" if budgets.is_near(budget) else "what runs is expected to use it up"
     return f"{_most(budget)}: {used}"
+
+
+def _nearest_first(rejections: Iterable[Rejection]) -> list[Rejection]:
+    return sorted(rejections, key=lambda each: (each.reason in _FAR, -_ORDER[each.reason]))
 
 
 def _with_groups(each: Rejection) -> str:

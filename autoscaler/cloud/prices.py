@@ -16,6 +16,7 @@ class Prices:
     """Prices by instance type and kind of capacity; what has none costs an unknown amount, not nothing."""
 
     hourly_micros: Mapping[tuple[str, CapacityType], int] = field(default_factory=dict)
+    currency: str = "USD"
 
     @classmethod
     def of(cls, listed: PriceList) -> Self:
@@ -25,7 +26,8 @@ class Prices:
                 (kind, capacity): int(price * MICROS)
                 for kind, by_capacity in listed.hourly.items()
                 for capacity, price in by_capacity.items()
-            }
+            },
+            currency=listed.currency,
         )
 
     def cost_micros(self, instance_type: str, capacity_type: CapacityType, *, seconds: int) -> int | None:

@@ -59,13 +59,15 @@ class Surroundings:
     observe: bool = False
     api_server: str = "https://kubernetes.default.svc"
     """The API server's URL."""
+    cluster: str = ""
+    """The cluster's name, which every metric carries."""
 
 
 class Process:
     """A replica of the runtime."""
 
     def __init__(self, around: Surroundings, registrations: Mapping[str, Registration]) -> None:
-        self.metrics = telemetry.Metrics()
+        self.metrics = telemetry.Metrics(around.cluster)
         self._around = around
         self._registrations = registrations
         self._watches = watches.Watches(self._reflector)

@@ -150,6 +150,8 @@ class Monitoring(Section):
     """Whether to install the dashboard and alert rules, as ConfigMaps."""
     grafana_url: Annotated[str, Field(max_length=255, pattern=r"^https?://[^\s]+$")] | None = None
     """Where Grafana is, for the dashboard's address among the stack's outputs."""
+    runbook_url: Annotated[str, Field(max_length=255, pattern=r"^https?://[^\s#]+$")] | None = None
+    """Where your people read docs/runbooks.md; alerts then link to their section of it (annotation runbook_url)."""
     prometheus_operator: bool = False
     """Whether the Prometheus operator is there: the alert rules then are a PrometheusRule."""
 

@@ -6,6 +6,7 @@ Every metric named here is one that the runtime has; a test holds the two to eac
 from dataclasses import dataclass
 from typing import Any, Final
 
+from autoscaler.api import names
 from components.monitoring import promql
 
 _EVICTED: Final = f"sum {promql.OF_QUEUE} (increase(sluice_admission_evictions_total{{$of}}[1h]))"
@@ -53,7 +54,8 @@ ALERTS: Final = (
         after="15m",
         severity="warning",
         summary="Cycles of controller {{ $labels.controller }} fail.",
-        action="The runtime's log has the reason under cycle_failed.",
+        action="The runtime's log has the reason under cycle_failed: kubectl --namespace $namespace logs "
+        "--selector app.kubernetes.io/part-of=sluice --tail 1000 | grep cycle_failed",
     ),
     Alert(
         name="SluiceFallsBehind",
@@ -119,8 +121,7 @@ ALERTS: Final = (
         severity="warning",
         summary="A job has waited over half an hour in ClusterQueue {{ $labels.cluster_queue }}, of whose quota less "
         "than half is used.",
-        action="Its Workload says why: kubectl get workloads --all-namespaces, then kubectl describe workload. "
-        "docs/operations.md, Jobs wait though quota is free.",
+        action="Its Workload says why: kubectl get workloads --all-namespaces, then kubectl describe workload.",
     ),
     Alert(
         name="SluiceUsageAboveQuota",
@@ -131,8 +132,7 @@ ALERTS: Final = (
         severity="warning",
         summary="Admitted jobs use more {{ $labels.resource }} of flavor {{ $labels.flavor }} than all ClusterQueues "
         "have quota for.",
-        action="Nothing is admitted there until it fits again. Was quota lowered, or a queue removed? "
-        "docs/operations.md, Usage is above quota.",
+        action="Nothing is admitted there until it fits again. Was quota lowered, or a queue removed?",
     ),
     Alert(
         name="SluiceJobsEvictedAgainAndAgain",
@@ -140,7 +140,7 @@ ALERTS: Final = (
         after="15m",
         severity="warning",
         summary="Jobs of ClusterQueue {{ $labels.cluster_queue }} are evicted nearly as often as they are admitted.",
-        action="Panel Admissions and evictions has the reasons. docs/operations.md, Jobs are evicted again and again.",
+        action="Panel Admissions and evictions has the reasons.",
     ),
     Alert(
         name="SluiceGuestsWaitThoughMachinesAreFree",
@@ -149,8 +149,7 @@ ALERTS: Final = (
         severity="warning",
         summary="Guests wait for machine {{ $labels.type }} of group {{ $labels.group }}, though guests do not use all "
         "there are.",
-        action="Their events say why: kubectl describe pod, or `python -m autoscaler explain pod NAMESPACE/NAME`. "
-        "docs/operations.md, Guests wait though machines are free.",
+        action="Their events say why: kubectl describe pod, or `$run explain pod NAMESPACE/NAME`.",
     ),
     Alert(
         name="SluiceAllMachinesUsed",
@@ -170,8 +169,7 @@ ALERTS: Final = (
         severity="warning",
         summary="Machine group {{ $labels.group }} lacks room for machines {{ $labels.type }}: guests that come may "
         "have to wait.",
-        action="Its conditions say why: kubectl describe machine {{ $labels.group }}. "
-        "docs/operations.md, Room for machines is missing.",
+        action="Its conditions say why: kubectl describe machine {{ $labels.group }}.",
     ),
     Alert(
         name="SluiceBudgetNearlyUsed",
@@ -193,12 +191,51 @@ ALERTS: Final = (
     ),
     Alert(
         name="SluicePodsWait",
-        expression="max by (scope) (sluice_waiting_pods{$of}) > 0",
-        after="1h",
+        expression="max by (scope) (sluice_oldest_waiting_pod_seconds{$of})"
+        " > max by (scope) (sluice_scope_target_seconds{$of})",
+        after="15m",
         severity="warning",
-        summary="Pods of scope {{ $labels.scope }} have waited for a node for an hour.",
-        action="Their events say why (NotTriggerScaleUp), and `python -m autoscaler explain pod NAMESPACE/NAME` what "
-        "each node group says.",
+        summary="A pod of scope {{ $labels.scope }} waits for a node for longer than the scope's target latency "
+        "(without one: an hour).",
+        action="Its events say why (NotTriggerScaleUp), and what each node group says: $run explain pod NAMESPACE/NAME",
+    ),
+    Alert(
+        name="SluiceAccountSilent",
+        expression=f"min by (account) (sluice_cloud_reading_age_seconds{{$of}}) > 600 {_NOT_PAUSED}",
+        after="5m",
+        severity="critical",
+        summary="Provider account {{ $labels.account }} could not be read for ten minutes: nothing is started or ended "
+        "there.",
+        action="Its condition Ready says why: kubectl describe provideraccount {{ $labels.account }}. Then look at "
+        "its role or Secret, and at the provider's health page.",
+    ),
+    Alert(
+        name="SluiceNodesNeverReady",
+        expression='sum by (pool) (increase(sluice_terminations_total{$of,reason=~"NeverJoined|NeverFinished"}[1h]))'
+        " >= 3",
+        after="1m",
+        severity="warning",
+        summary="Instances of pool {{ $labels.pool }} were started and never became ready nodes; they were ended.",
+        action="Read the console output of one of them in EC2: image, user data, subnets, and the cluster's access "
+        "entries. kubectl describe instancepool {{ $labels.pool }} has the events.",
+    ),
+    Alert(
+        name="SluiceDrainOverdue",
+        expression="max by (pool) (sluice_pool_drain_overdue{$of}) > 0",
+        after="1m",
+        severity="warning",
+        summary="Pool {{ $labels.pool }} is being removed for longer than its drainSeconds: pods still run there.",
+        action="Its condition Draining names them, and whether a PodDisruptionBudget holds them: "
+        "kubectl describe instancepool {{ $labels.pool }}",
+    ),
+    Alert(
+        name="SluiceInterruptionQueueUnread",
+        expression="sum(increase(sluice_interruption_queue_failures_total{$of}[15m])) > 5",
+        after="15m",
+        severity="warning",
+        summary="The queue of spot interruption notices cannot be read: spot instances go without being drained.",
+        action="The runtime's log has the reason under interruptions_not_read: kubectl --namespace $namespace logs "
+        "--selector app.kubernetes.io/part-of=sluice. Often its role may not read the queue.",
     ),
     Alert(
         name="SluiceOfferingsUnavailable",
@@ -212,16 +249,27 @@ ALERTS: Final = (
 )
 
 
-def rule_groups(namespace: str) -> list[dict[str, Any]]:
-    """Write the alert rules of one runtime, as Prometheus and its operator both read them."""
-    return [{"name": "sluice", "rules": [_rule(alert, namespace) for alert in ALERTS]}]
+def rule_groups(runtime: promql.Runtime, runbooks: str | None = None) -> list[dict[str, Any]]:
+    """Write the alert rules of one runtime, as Prometheus and its operator both read them.
+
+    `runbooks` is where people read docs/runbooks.md; None: nobody has said.
+    """
+    return [{"name": "sluice", "rules": [_rule(alert, runtime, runbooks) for alert in ALERTS]}]
 
 
-def _rule(alert: Alert, namespace: str) -> dict[str, Any]:
+def _rule(alert: Alert, runtime: promql.Runtime, runbooks: str | None) -> dict[str, Any]:
+    annotations = {"summary": alert.summary, "description": runtime.run(alert.action), "runbook": runbook(alert)}
+    if runbooks is not None:
+        annotations["runbook_url"] = f"{runbooks}#{alert.name.lower()}"
     return {
         "alert": alert.name,
-        "expr": promql.of(alert.expression, namespace),
+        "expr": runtime.of(alert.expression),
         "for": alert.after,
-        "labels": {"severity": alert.severity},
-        "annotations": {"summary": alert.summary, "description": alert.action},
+        "labels": {"severity": alert.severity, names.CLUSTER_LABEL: runtime.cluster},
+        "annotations": annotations,
     }
+
+
+def runbook(alert: Alert) -> str:
+    """Return where its runbook is in this repository."""
+    return f"docs/runbooks.md#{alert.name.lower()}"

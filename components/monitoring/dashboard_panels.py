@@ -27,6 +27,8 @@ _QUOTA: Final = "{{cluster_queue}} {{flavor}} {{resource}}"
 _ADMISSION_SECONDS: Final = (
     "sum(rate(sluice_admission_cycle_seconds_sum{$of}[5m])) / sum(rate(sluice_admission_cycle_seconds_count{$of}[5m]))"
 )
+_WAITS: Final = "increase(sluice_pod_wait_seconds_bucket{$of}[1h])"
+_BOOTS: Final = "increase(sluice_launch_to_ready_seconds_bucket{$of}[1h])"
 _BUCKETS: Final = "rate(sluice_reconcile_duration_seconds_bucket{$of}[5m])"
 
 
@@ -200,12 +202,12 @@ PANELS: Final = (
     Panel(
         title="Cost this month",
         description="What instances of each pool have cost, in the currency of the stack's prices.",
-        queries=(("max by (pool) (sluice_pool_cost_this_month{$of})", "{{pool}}"),),
+        queries=(("max by (pool, currency) (sluice_pool_month_to_date_cost{$of})", "{{pool}} ({{currency}})"),),
     ),
     Panel(
         title="Instance-hours this month",
         description="For how long instances of each pool have existed.",
-        queries=(("max by (pool) (sluice_pool_seconds_this_month{$of}) / 3600", "{{pool}}"),),
+        queries=(("max by (pool) (sluice_pool_month_to_date_seconds{$of}) / 3600", "{{pool}}"),),
         unit="h",
     ),
     Panel(
@@ -221,6 +223,73 @@ PANELS: Final = (
         title="Guests that wait for a machine",
         description="Where it stays above 0, all machines of the type are used, or no node has room for them.",
         queries=(("max by (group, type) (sluice_machines_waiting{$of})", "{{group}} {{type}}"),),
+    ),
+    Panel(
+        title="Longest waits for a node",
+        description="How long the oldest waiting pod of a scope has waited, and how long it should wait at most.",
+        queries=(
+            ("max by (scope) (sluice_oldest_waiting_pod_seconds{$of})", "{{scope}} waited"),
+            ("max by (scope) (sluice_scope_target_seconds{$of})", "{{scope}} at most"),
+        ),
+        unit="s",
+    ),
+    Panel(
+        title="Waits for a node: 95 of 100 are at most",
+        description="How long pods waited that found a node in the last hour, by scope.",
+        queries=((f"histogram_quantile(0.95, sum by (le, scope) ({_WAITS}))", "{{scope}}"),),
+        unit="s",
+    ),
+    Panel(
+        title="Launch to ready: half take at most",
+        description="From an instance's launch until its node is ready, in the last hour, by pool.",
+        queries=((f"histogram_quantile(0.5, sum by (le, pool) ({_BOOTS}))", "{{pool}}"),),
+        unit="s",
+    ),
+    Panel(
+        title="Pods that no instance is started for",
+        description="By the reason of the node group that comes nearest.",
+        queries=(("max by (reason) (sluice_refused_pods{$of})", "{{reason}}"),),
+    ),
+    Panel(
+        title="Instances started and ended",
+        description="In the last hour, by pool, and by reason where they ended.",
+        queries=(
+            ("sum by (pool, outcome) (increase(sluice_launches_total{$of}[1h]))", "{{pool}} started {{outcome}}"),
+            (
+                "sum by (pool, reason, outcome) (increase(sluice_terminations_total{$of}[1h]))",
+                "{{pool}} ended {{reason}} {{outcome}}",
+            ),
+        ),
+    ),
+    Panel(
+        title="Evictions",
+        description="Pods asked to leave their nodes in the last hour, by what came of it.",
+        queries=(("sum by (outcome) (increase(sluice_evictions_total{$of}[1h]))", "{{outcome}}"),),
+    ),
+    Panel(
+        title="Calls to the provider",
+        description="Calls a second, by account, call and outcome.",
+        queries=(
+            (
+                "sum by (account, call, outcome) (rate(sluice_cloud_calls_total{$of}[5m]))",
+                "{{account}} {{call}} {{outcome}}",
+            ),
+        ),
+        unit="ops",
+    ),
+    Panel(
+        title="Age of what is known of the provider",
+        description="How old the last whole reading of an account is. Normally at most a minute.",
+        queries=(("min by (account) (sluice_cloud_reading_age_seconds{$of})", "{{account}}"),),
+        unit="s",
+    ),
+    Panel(
+        title="Removal of pools, and notices of interruption",
+        description="Pools that take longer to leave than they should, and failed readings of the notices, an hour.",
+        queries=(
+            ("max by (pool) (sluice_pool_drain_overdue{$of})", "{{pool}} overdue"),
+            ("sum(increase(sluice_interruption_queue_failures_total{$of}[1h]))", "notices not read"),
+        ),
     ),
     Panel(
         title="Offerings that are not to be had",
@@ -240,8 +309,9 @@ def url(grafana: str, cluster: str) -> str:
     return f"{grafana.rstrip('/')}/d/{uid(cluster)}"
 
 
-def dashboard(cluster: str, namespace: str) -> Dashboard:
+def dashboard(runtime: promql.Runtime) -> Dashboard:
     """Write the dashboard of one runtime."""
+    cluster = runtime.cluster
     return {
         "uid": uid(cluster),
         "title": f"Sluice: {cluster}",
@@ -253,7 +323,7 @@ def dashboard(cluster: str, namespace: str) -> Dashboard:
         "templating": {
             "list": [{"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}]
         },
-        "panels": [_panel(index, panel, namespace) for index, panel in enumerate(PANELS)],
+        "panels": [_panel(index, panel, runtime) for index, panel in enumerate(PANELS)],
     }
 
 
@@ -262,7 +332,7 @@ def text(value: object) -> str:
     return json.dumps(value, indent=1, sort_keys=True)
 
 
-def _panel(index: int, panel: Panel, namespace: str) -> dict[str, Any]:
+def _panel(index: int, panel: Panel, runtime: promql.Runtime) -> dict[str, Any]:
     place = {"x": index % 2 * _WIDTH, "y": index // 2 * _HEIGHT, "w": _WIDTH, "h": _HEIGHT}
     return {
         "id": index + 1,
@@ -275,7 +345,7 @@ def _panel(index: int, panel: Panel, namespace: str) -> dict[str, Any]:
         "targets": [
             {
                 "refId": chr(ord("A") + number),
-                "expr": promql.of(query, namespace),
+                "expr": runtime.of(query),
                 "legendFormat": legend,
                 "datasource": _SOURCE,
             }

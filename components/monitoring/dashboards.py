@@ -9,7 +9,7 @@ import pulumi_kubernetes as k8s
 from components import kube
 from components.config.clusters import Cluster
 from components.eks import cluster
-from components.monitoring import alert_rules, dashboard_panels
+from components.monitoring import alert_rules, dashboard_panels, promql
 from components.place import Place
 from components.runtime import deployment
 
@@ -41,7 +41,8 @@ class Dashboards(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(
             parent=self, provider=args.access.kubernetes, depends_on=[*args.access.ready, args.namespace]
         )
-        dashboard = dashboard_panels.dashboard(args.place.cluster, namespace)
+        runtime = promql.Runtime(cluster=args.place.cluster, namespace=namespace, deployment=config.name)
+        dashboard = dashboard_panels.dashboard(runtime)
         kube.make(
             k8s.core.v1.ConfigMap,
             f"{name}.dashboard",
@@ -53,7 +54,7 @@ class Dashboards(pulumi.ComponentResource):
             },
             data={f"{dashboard_panels.uid(args.place.cluster)}.json": dashboard_panels.text(dashboard)},
         )
-        groups = {"groups": alert_rules.rule_groups(namespace)}
+        groups = {"groups": alert_rules.rule_groups(runtime, args.config.monitoring.runbook_url)}
         named = {**metadata, "name": f"{config.name}-alerts"}
         if args.config.monitoring.prometheus_operator:
             kube.make(

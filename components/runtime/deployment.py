@@ -82,7 +82,7 @@ def worker_classes(autoscaler: Autoscaler) -> tuple[str | None, ...]:
 
 def labels(autoscaler: Autoscaler) -> dict[str, str]:
     """Return the labels of all objects of the runtime."""
-    return {**selector(autoscaler), **specs.STAMP}
+    return {**selector(autoscaler), "app.kubernetes.io/component": "autoscaler", **specs.STAMP}
 
 
 def selector(autoscaler: Autoscaler) -> dict[str, str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from components.monitoring import alert_rules
+from components.monitoring import alert_rules, promql
 from tools import debian
 
-NAMESPACE = "ops"
+RUNTIME = promql.Runtime(cluster="c", namespace="ops")
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def promtool() -> Path:
 
 def firing(promtool: Path, directory: Path, series: dict[str, str]) -> set[str]:
     """Return the alerts that fire after two hours of these series, one sample a minute."""
-    (directory / "rules.json").write_text(json.dumps({"groups": alert_rules.rule_groups(NAMESPACE)}))
+    (directory / "rules.json").write_text(json.dumps({"groups": alert_rules.rule_groups(RUNTIME)}))
     given = [{"series": _of_runtime(name), "values": values} for name, values in series.items()]
     quiet = [{"eval_time": "2h", "alertname": alert.name, "exp_alerts": []} for alert in alert_rules.ALERTS]
     test = {"interval": "1m", "input_series": given, "alert_rule_test": quiet}
@@ -37,7 +37,8 @@ def firing(promtool: Path, directory: Path, series: dict[str, str]) -> set[str]:
 
 def _of_runtime(name: str) -> str:
     metric, _, labels = name.partition("{")
-    return f'{metric}{{namespace="{NAMESPACE}",{labels.rstrip("}")}}}'
+    of = "" if "sluice_cluster=" in labels else 'sluice_cluster="c",'
+    return f'{metric}{{namespace="ops",{of}{labels.rstrip("}")}}}'
 
 
 WELL = {
@@ -48,7 +49,10 @@ WELL = {
 }
 BEHIND = {'sluice_oldest_change_seconds{controller="capacity"}': "100x120"}
 PAUSED = {"sluice_paused": "1x120"}
-WAITING = {'sluice_waiting_pods{scope="research"}': "3x120"}
+WAITING = {
+    'sluice_oldest_waiting_pod_seconds{scope="research"}': "601x120",
+    'sluice_scope_target_seconds{scope="research"}': "600x120",
+}
 
 
 def waiting(*, seconds: int, used: int, quota: int = 10) -> dict[str, str]:
@@ -195,6 +199,54 @@ def test_room_that_is_missing_for_a_while_is_no_alarm(promtool: Path, tmp_path: 
     ],
 )
 def test_a_paused_runtime_raises_its_own_alarm_and_is_not_called_slow(
+    promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
+) -> None:
+    assert firing(promtool, tmp_path, {**WELL, **series}) == want
+
+
+def oldest(seconds: str, *, target: int = 600) -> dict[str, str]:
+    """A scope whose oldest waiting pod has waited so long; pods of no scope wait just as long as they may."""
+    return {
+        'sluice_oldest_waiting_pod_seconds{scope="research"}': seconds,
+        'sluice_scope_target_seconds{scope="research"}': f"{target}x120",
+        "sluice_oldest_waiting_pod_seconds": "3600x120",
+        "sluice_scope_target_seconds": "3600x120",
+    }
+
+
+NEVER = 'sluice_terminations_total{pool="gpu",reason="NeverJoined",outcome="Done"}'
+IDLE = 'sluice_terminations_total{pool="gpu",reason="Idle",outcome="Done"}'
+AGE = 'sluice_cloud_reading_age_seconds{account="aws"}'
+
+
+@pytest.mark.parametrize(
+    ("series", "want"),
+    [
+        # A busy scope: somebody always waits, and nobody for long.
+        (oldest("300x120"), set()),
+        (oldest("600x120"), set()),
+        (oldest("601x120"), {"SluicePodsWait"}),
+        (oldest("601x120", target=3600), set()),
+        (oldest("0x110 601x9"), set()),
+        ({AGE: "60x120"}, set()),
+        ({AGE: "601x120"}, {"SluiceAccountSilent"}),
+        ({AGE: "+Infx120"}, {"SluiceAccountSilent"}),  # it was never read
+        ({AGE: "0x116 601x3"}, set()),
+        ({AGE: "601x120", **PAUSED}, {"SluicePaused"}),
+        ({NEVER: "0x90 5x29"}, {"SluiceNodesNeverReady"}),
+        ({NEVER: "0x90 2x29"}, set()),
+        ({NEVER: "0x30 5x89"}, set()),  # it is over
+        ({IDLE: "0x90 50x29"}, set()),
+        ({'sluice_pool_drain_overdue{pool="gpu"}': "0x120"}, set()),
+        ({'sluice_pool_drain_overdue{pool="gpu"}': "1x120"}, {"SluiceDrainOverdue"}),
+        ({"sluice_interruption_queue_failures_total": "3x120"}, set()),
+        ({"sluice_interruption_queue_failures_total": "0+2x120"}, {"SluiceInterruptionQueueUnread"}),
+        # Another cluster in the same Prometheus, with a leader of its own.
+        ({'sluice_leader{lease="sluice",sluice_cluster="other"}': "1x120"}, set()),
+        ({'sluice_leader{lease="sluice",pod="second"}': "1x120"}, {"SluiceTwoLead"}),
+    ],
+)
+def test_what_whoever_is_on_call_should_know_raises_an_alarm(
     promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
 ) -> None:
     assert firing(promtool, tmp_path, {**WELL, **series}) == want

@@ -167,4 +167,4 @@ async def test_a_budget_of_money_is_warned_about_at_80_percent_in_condition_even
             if line.startswith('sluice_budget_used_ratio{kind="PoolCostPerMonth",pool="workers"')
         )
         assert 0.8 <= ratio < 0.83
-        assert 'sluice_pool_cost_this_month{pool="workers"} 8' in shown
+        assert 'sluice_pool_month_to_date_cost{currency="USD",pool="workers"} 8' in shown

@@ -125,6 +125,8 @@ async def test_instance_pools_say_it_too_and_waiting_pods_are_still_counted() ->
         await asyncio.sleep(120)
         assert world.desired() == {}
         assert measured(replica, "sluice_waiting_pods") == {"": 2.0}
+        (waited,) = measured(replica, "sluice_oldest_waiting_pod_seconds").values()
+        assert 110 < waited < 121
         assert measured(replica, "sluice_pool_instances") == {"workers": 0.0}
         world.delete_pod("two")
         await asyncio.sleep(2)

@@ -7,6 +7,7 @@ which tells its age. Nothing is read while we may not act.
 import asyncio
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -19,7 +20,7 @@ from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.accounts import account_state
 from autoscaler.capacity.custom import ACCOUNTS
 from autoscaler.capacity.indexes import remembered
-from autoscaler.cloud import catalogue, view
+from autoscaler.cloud import catalogue, counted, view
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects, store
 
@@ -64,6 +65,8 @@ class AccountReader:
         self._launched_at = remembered.Remembered(_launched_at)
         self.broken: dict[str, str] = {}
         """Accounts that cannot be used, and why."""
+        self.calls: dict[str, counted.Calls] = {}
+        """What became of calls to each account, for whoever measures."""
         self._hurried = asyncio.Event()
         """Set where something may be due sooner than it was."""
         self._accounts.listen(lambda _old, _new: self._hurried.set())
@@ -121,6 +124,14 @@ class AccountReader:
         latest = self._context.clock.monotonic() - SILENT_SECONDS + TICK_SECONDS
         late = [name for name, seen in self._seen.items() if seen.asked_at is not None and seen.asked_at <= latest]
         return dict.fromkeys(late, "no answer to a reading of its node groups yet")
+
+    def ages(self) -> dict[str, float]:
+        """Return how old the last whole reading of each account is; infinite where there is none."""
+        now, names = self._context.clock.now(), {account.meta.key.name for account in self._accounts}
+        readings = {name: seen.view.reading for name, seen in self._seen.items()}
+        return {
+            name: now - reading.read_at if (reading := readings.get(name)) is not None else math.inf for name in names
+        }
 
     def of(self, name: cloud.GroupName) -> account_state.AccountState | None:
         """Return the account that has a group."""
@@ -261,6 +272,7 @@ class AccountReader:
         for name in [name for name, seen in self._seen.items() if wanted.get(name) != seen.spec]:
             await self._drop(name)
         self.broken = {name: why for name, why in self.broken.items() if name in wanted}
+        self.calls = {name: calls for name, calls in self.calls.items() if name in wanted}
         for name, spec in wanted.items():
             if name not in self._seen and self._context.clock.monotonic() >= self._reopen_at.get(name, 0.0):
                 await self._add(name, spec)
@@ -276,8 +288,11 @@ class AccountReader:
             return
         self.broken.pop(name, None)
         source = opened if isinstance(opened, catalogue.Source) else None
+        calls = self.calls.setdefault(name, Counter())
         self._seen[name] = account_state.AccountState(
-            spec=spec, view=view.View(opened, self._context.clock), types=catalogue.Catalogue(source)
+            spec=spec,
+            view=view.View(counted.CountedCloud(opened, calls), self._context.clock),
+            types=catalogue.Catalogue(source),
         )
 
     async def _reopen(self, name: str, seen: account_state.AccountState) -> None:
@@ -287,7 +302,7 @@ class AccountReader:
         except cloud.CloudError as error:
             log.warning("account_unusable", account=name, reason=error.reason, error=error.message)
             return
-        old, seen.view.cloud = seen.view.cloud, fresh
+        old, seen.view.cloud = seen.view.cloud, counted.CountedCloud(fresh, self.calls[name])
         await old.aclose()
 
     async def _drop(self, name: str) -> None:

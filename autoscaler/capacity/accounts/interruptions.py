@@ -118,6 +118,8 @@ class News:
         self._accounts = known
         self._notices = notices
         self._open = open_news
+        self.failures = 0
+        """How often the queue could not be read, for whoever measures."""
         context.feed(self)
 
     async def run(self) -> None:
@@ -130,6 +132,7 @@ class News:
                 try:
                     await self._listen(queue)
                 except cloud.CloudError as error:
+                    self.failures += 1
                     log.warning("interruptions_not_read", reason=error.reason, error=error.message)
             await asyncio.sleep(PAUSE_SECONDS)
 

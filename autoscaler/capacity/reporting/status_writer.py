@@ -121,14 +121,18 @@ def _metrics(snapshot: Snapshot, month: pool_status.Month, waiting: Counter[str]
         [({"pool": name}, offers.active(snapshot, name)) for name in sorted(snapshot.pools)],
     )
     yield metrics.gauge(
-        "sluice_pool_seconds_this_month",
+        "sluice_pool_month_to_date_seconds",
         "Instance-seconds that a pool has used this month.",
         [({"pool": name}, month.to_date.seconds.get(name, 0)) for name in sorted(snapshot.pools)],
     )
     yield metrics.gauge(
-        "sluice_pool_cost_this_month",
-        "What a pool has cost this month, in the currency of the prices, as far as they are known.",
-        [({"pool": name}, micros / MICROS) for name, micros in sorted(month.to_date.cost_micros.items()) if micros],
+        "sluice_pool_month_to_date_cost",
+        "What a pool has cost this month, as far as prices are known.",
+        [
+            ({"pool": name, "currency": snapshot.prices.currency}, micros / MICROS)
+            for name, micros in sorted(month.to_date.cost_micros.items())
+            if micros
+        ],
     )
     yield metrics.gauge(
         "sluice_budget_used_ratio",

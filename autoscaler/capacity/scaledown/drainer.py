@@ -5,6 +5,7 @@ killed: pods are evicted, so that disruption budgets hold, and those that must n
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -37,6 +38,8 @@ class Drainer:
         self._target = writer.Target(resource=kinds.NODES, decode=objects.node, table=nodes)
         self._retries = backoff.Retries(context.clock, BACKOFF)
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self.evictions: Counter[str] = Counter()
+        """What became of evictions, for whoever measures."""
         self.held: set[str] = set()
         """The UIDs of pods that should leave, and that a disruption budget holds."""
 
@@ -101,12 +104,15 @@ class Drainer:
         try:
             await self._context.writer.evict(pod.meta.key, only_if=writer.Precondition(uid=pod.meta.uid))
         except port.TooManyRequestsError:
+            self.evictions["HeldByBudget"] += 1
             self.held.add(pod.meta.uid)
             return False
         except (port.NotFoundError, port.ConflictError):
             return True
         except port.KubeError as error:
+            self.evictions["Failed"] += 1
             log.info("pod_not_evicted", pod=pod.meta.key, error=str(error))
             return False
+        self.evictions["Evicted"] += 1
         log.info("pod_evicted", pod=pod.meta.key, node=pod.node_name)
         return True

@@ -5,6 +5,7 @@ true a moment ago: a node is marked first, and its pods are read again from the 
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 import structlog
@@ -59,6 +60,10 @@ class Terminator:
     def held(self) -> frozenset[str]:
         """Return the UIDs of pods that should leave, and that a disruption budget holds."""
         return frozenset(self._drainer.held)
+
+    def evictions(self) -> Mapping[str, int]:
+        """Return what became of evictions."""
+        return self._drainer.evictions
 
     async def carry_out(self, plan: Plan) -> float | None:
         """Do what the plan says; return when to go on if nothing changes before."""

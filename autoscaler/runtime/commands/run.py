@@ -57,6 +57,7 @@ async def _run(chosen: settings.Settings, registrations: Mapping[str, process.Re
             identity=chosen.identity,
             observe=chosen.observe,
             api_server=api.server,
+            cluster=chosen.cluster or "",
         )
         running = process.Process(around, registrations)
         async with http.serve(running, *chosen.listen):

@@ -5,14 +5,14 @@ Numbers that belong to objects are collected when asked for, so that they vanish
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import prometheus_client
 import structlog
 from prometheus_client import core, registry
 
-from autoscaler.api import version
+from autoscaler.api import names, version
 from autoscaler.control import metrics
 
 BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -38,7 +38,9 @@ def configure_logging(level: str) -> None:
 class Metrics(registry.Collector):
     """The metrics of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: str = "") -> None:
+        """Make them, all with the name of the cluster: one Prometheus may watch many."""
+        self._cluster = cluster
         self.registry = prometheus_client.CollectorRegistry()
         self._cycles = prometheus_client.Histogram(
             "sluice_reconcile_duration_seconds",
@@ -67,7 +69,22 @@ class Metrics(registry.Collector):
 
     def render(self) -> bytes:
         """Write all metrics in Prometheus' text format."""
-        return prometheus_client.generate_latest(self.registry)
+        labels = {names.CLUSTER_LABEL: self._cluster} if self._cluster else {}
+        return prometheus_client.generate_latest(_Labelled(self.registry, labels))
+
+
+class _Labelled(prometheus_client.CollectorRegistry):
+    """Another registry, each of whose samples has some labels more."""
+
+    def __init__(self, registry: prometheus_client.CollectorRegistry, labels: Mapping[str, str]) -> None:
+        super().__init__()
+        self._registry = registry
+        self._labels = labels
+
+    def collect(self) -> Iterator[core.Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [each._replace(labels={**each.labels, **self._labels}) for each in metric.samples]
+            yield metric
 
 
 def _joined(measured: Iterable[core.Metric]) -> Iterable[core.Metric]:

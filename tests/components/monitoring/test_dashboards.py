@@ -13,24 +13,24 @@ import prometheus_client.parser
 import pulumi_kubernetes as k8s
 import pytest
 
-from autoscaler import control
+from autoscaler import clock, control
 from autoscaler.admission.reporting import queue_metrics
 from autoscaler.capacity.accounts import account_reader
-from autoscaler.capacity.reporting import status_writer
+from autoscaler.capacity.reporting import measures, status_writer
 from autoscaler.kube import objects, store
 from autoscaler.machines.reporting import measuring
 from autoscaler.runtime import process
 from autoscaler.workers import controller, model
 from autoscaler.workers.reporting import pool_metrics
-from components.monitoring import alert_rules, dashboard_panels, dashboards
+from components.monitoring import alert_rules, dashboard_panels, dashboards, promql
 from tests.components import accesses, monitor, places
 
 QUERIES = [
     *(query for panel in dashboard_panels.PANELS for query, _ in panel.queries),
     *(alert.expression for alert in alert_rules.ALERTS),
 ]
+RUNTIME = promql.Runtime(cluster="c", namespace="ops")
 ROOT = Path(__file__).parents[3]
-SECTION = re.compile(r"docs/operations\.md, ([^.]+)\.$")
 SUFFIXES = {
     "gauge": [""],
     "counter": ["_total"],
@@ -72,6 +72,7 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     ground = context(metrics.measure)
     known = account_reader.AccountReader(ground, NOBODY)
     status_writer.StatusWriter(ground, pools=store.Table(), scopes=store.Table(), known=known)
+    measures.Measures(ground, known)
     metrics.measure(lambda: queue_metrics.of((), queue_metrics.Cycles()))
     metrics.measure(lambda: measuring.of({}))
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]
@@ -81,6 +82,7 @@ def context(measure: Any) -> control.ControllerContext:
     """What a controller stands on that is never run."""
     unused: dict[str, Any] = {field.name: NOBODY for field in dataclasses.fields(control.ControllerContext)}
     used = {
+        "clock": clock.SystemClock(),
         "watch": lambda *_: store.Table[Any](),
         "feed": lambda _: None,
         "measure": measure,
@@ -127,32 +129,43 @@ def test_a_pools_numbers_are_told_apart_by_labels_that_no_scrape_has() -> None:
 def test_every_query_is_about_this_runtime_alone() -> None:
     for query in QUERIES:
         assert len(re.findall(r"sluice_\w+\{\$of[,}]", query)) == len(re.findall(r"sluice_\w+", query))
-    text = json.dumps([dashboard_panels.dashboard("c", "ops"), alert_rules.rule_groups("ops")])
+    text = json.dumps([dashboard_panels.dashboard(RUNTIME), alert_rules.rule_groups(RUNTIME)])
     assert "$of" not in text
-    assert 'namespace=\\"ops\\"' in text
+    assert 'namespace=\\"ops\\",sluice_cluster=\\"c\\"' in text
 
 
 def test_panels_do_not_lie_on_each_other() -> None:
-    panels = dashboard_panels.dashboard("c", "ops")["panels"]
+    panels = dashboard_panels.dashboard(RUNTIME)["panels"]
     places_taken = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
     assert len(set(places_taken)) == len(places_taken) == len(dashboard_panels.PANELS)
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
 def test_an_alert_says_what_is_wrong_and_what_to_do() -> None:
-    (group,) = alert_rules.rule_groups("ops")
+    (group,) = alert_rules.rule_groups(RUNTIME, "https://wiki.example/runbooks")
     assert len({rule["alert"] for rule in group["rules"]}) == len(group["rules"])
     for rule in group["rules"]:
         assert rule["annotations"]["summary"]
         assert rule["annotations"]["description"]
+        assert "$run" not in rule["annotations"]["description"]
+        assert "docs/" not in rule["annotations"]["description"]
         assert rule["labels"]["severity"] in {"warning", "critical"}
+        assert rule["labels"]["sluice_cluster"] == "c"
+        assert rule["annotations"]["runbook_url"] == f"https://wiki.example/runbooks#{rule['alert'].lower()}"
 
 
-def test_an_alert_that_names_a_section_of_the_operators_page_finds_it_there() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text()
-    named = {section for alert in alert_rules.ALERTS for section in SECTION.findall(alert.action)}
-    assert len(named) == 5
-    assert [section for section in named if f"### {section}\n" not in page] == []
+def test_commands_in_alerts_work_from_anywhere() -> None:
+    (rule,) = [rule for rule in alert_rules.rule_groups(RUNTIME)[0]["rules"] if rule["alert"] == "SluicePodsWait"]
+    want = "kubectl --namespace ops exec deploy/sluice -- python -m autoscaler explain pod NAMESPACE/NAME"
+    assert want in rule["annotations"]["description"]
+    assert "runbook_url" not in rule["annotations"]
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
+    page = (ROOT / "docs" / "runbooks.md").read_text()
+    assert sorted(re.findall(r"^### (\w+)$", page, re.MULTILINE)) == sorted(each.name for each in alert_rules.ALERTS)
+    (rule, *_) = alert_rules.rule_groups(RUNTIME)[0]["rules"]
+    assert rule["annotations"]["runbook"] == "docs/runbooks.md#sluicenobodyleads"
 
 
 def test_a_runtime_without_controllers_raises_no_alarm_of_leadership() -> None:
@@ -174,7 +187,8 @@ def test_the_dashboard_is_where_grafanas_sidecar_looks() -> None:
 @pytest.mark.parametrize("operator", [True, False])
 def test_rules_are_an_object_of_the_operator_or_a_config_map(operator: bool) -> None:  # noqa: FBT001
     world = run(prometheusOperator=operator)
-    groups = {"groups": alert_rules.rule_groups("ops")}
+    runtime = promql.Runtime(cluster=places.CLUSTER, namespace="ops")
+    groups = {"groups": alert_rules.rule_groups(runtime)}
     rules = [one for one in world.made if one.name == "d.alerts"]
     assert len(rules) == 1
     if operator:

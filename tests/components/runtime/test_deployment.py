@@ -183,6 +183,14 @@ def test_the_version_is_stamped_on_the_deployment_and_its_pods() -> None:
     assert deployment.spec(around)["template"]["metadata"]["labels"]["sluice.dev/version"] == version.VERSION
 
 
+def test_objects_say_what_they_are_part_of_by_the_usual_labels() -> None:
+    around = surroundings()
+    usual = {"part-of": "sluice", "managed-by": "pulumi", "component": "autoscaler", "version": version.VERSION}
+    want = {f"app.kubernetes.io/{name}": value for name, value in usual.items()}
+    assert deployment.metadata(around.autoscaler)["labels"].items() >= want.items()
+    assert not want.keys() & deployment.spec(around)["selector"]["matchLabels"].keys()
+
+
 def test_the_selector_never_changes_with_the_version_or_the_users_labels() -> None:
     around = surroundings(pod={"labels": {"app.kubernetes.io/name": "mine", "team": "blue"}})
     spec = deployment.spec(around)

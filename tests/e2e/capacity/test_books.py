@@ -75,7 +75,7 @@ def test_money_that_is_spent_starts_nothing_and_the_next_pool_is_used(site: Site
     site.wait_told("two", "NotTriggerScaleUp", "the pool may cost 12.00 a month: 12.50 used")
     assert site.status(spent)["costThisMonth"] == "12.50"
     assert budget(site, spent)["reason"] == "BudgetSpent"
-    assert measured(runtime, "sluice_pool_cost_this_month", spent) == 12.5
+    assert measured(runtime, "sluice_pool_month_to_date_cost", spent) == 12.5
 
 
 @pytest.mark.accept("P22")

@@ -5,6 +5,7 @@ import json
 import pytest
 import structlog
 
+from autoscaler.control import metrics
 from autoscaler.runtime.observability import telemetry
 
 
@@ -26,3 +27,13 @@ def test_a_traceback_holds_no_variables(capsys: pytest.CaptureFixture[str]) -> N
 def _fail_with(token: str) -> None:
     headers = {"Authorization": token}
     raise RuntimeError(f"{len(headers)} headers")
+
+
+def test_every_number_carries_the_cluster_where_it_has_a_name() -> None:
+    made = telemetry.Metrics("prod")
+    made.cycle("capacity", "done", 0.1)
+    made.measure(lambda: [metrics.gauge("sluice_paused", "Whether.", [({}, 1.0)])])
+    lines = [line for line in made.render().decode().splitlines() if not line.startswith("#")]
+    assert lines
+    assert all('sluice_cluster="prod"' in line for line in lines)
+    assert "sluice_cluster" not in telemetry.Metrics().render().decode()
