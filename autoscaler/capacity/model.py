@@ -55,6 +55,8 @@ class Reason(StrEnum):
     LEAVING = "PoolBeingRemoved"
     DISABLED = "PoolDisabled"
     UNKNOWN_TYPE = "UnknownInstanceType"
+    ARCHITECTURE = "OtherArchitecture"
+    """The group's instance type has the architecture `what`, and the pool allows those in `message` alone."""
     NO_ANSWER = "AccountDoesNotAnswer"
     """The pool's account `what` does not; `message` is what came instead."""
     UNAVAILABLE = "Unavailable"

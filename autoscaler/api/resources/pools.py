@@ -79,7 +79,7 @@ class Specifications(Model):
     node_type: LabelValue | None = None
     """The nodes' label node.type."""
     node_selector: Labels | None = None
-    """For pools of provider static: the labels of the nodes that belong to the pool."""
+    """For pools of provider static: the labels of the nodes that belong to the pool. They are counted in its status."""
 
 
 class PoolLimits(Model):
@@ -106,7 +106,8 @@ class InstancePoolSpec(Model):
     enabled: bool = True
     """Whether new instances may be asked for. What runs goes on either way."""
     architectures: Annotated[tuple[Architecture, ...], Field(max_length=8, json_schema_extra=LIST_SET)] = ()
-    """Processor architectures of this pool's instances: amd64, arm64. Empty: whatever the instance types have."""
+    """Processor architectures of this pool's instances: amd64, arm64. Groups whose instance types have another one are
+    not used. Empty: whatever the instance types have."""
     tags: Annotated[
         tuple[PoolTag, ...],
         Field(
@@ -119,7 +120,8 @@ class InstancePoolSpec(Model):
             ),
         ),
     ] = ()
-    """What these instances can do, as `name` or `name=value`. Nodes carry the label tag.sluice.dev/<name>. Where the
+    """What these instances can do, as `name` or `name=value`. Nodes carry the label tag.sluice.dev/<name>: a
+    stack gives it to them, and of groups made otherwise the condition Ready says where it is missing. Where the
     value is a number, pods may ask for a minimum with node affinity and operator Gt."""
     specifications: Specifications = Specifications()
     instance_wide: bool = True

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from autoscaler import clock
-from autoscaler.api import conditions, status
+from autoscaler.api import conditions, keys, status
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.accounts import ProviderAccount
 from autoscaler.api.resources.base import Condition
@@ -60,9 +60,16 @@ class Stated:
 def statuses(snapshot: Snapshot, plan: Plan, stated: Stated) -> Iterator[Status]:
     """Yield the statuses that must be written, each from the very version that it is made from."""
     month = Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
+    fixed = [pool.resource for pool in stated.pools if pool.resource.spec.specifications.node_selector is not None]
+    nodes = static_nodes(snapshot.nodes, *fixed) if fixed else {}
     for pool in stated.pools:
-        problem = stated.problems.get(pool.resource.spec.provider_account)
-        yield from _status(POOLS, pool, changes(pool.resource, snapshot, month, problem))
+        name, spec = pool.meta.key.name, pool.resource.spec
+        known = Known(
+            problem=stated.problems.get(spec.provider_account),
+            generation=pool.meta.generation if snapshot.pools.get(name) is spec else None,
+            static_nodes=nodes.get(name),
+        )
+        yield from _status(POOLS, pool, changes(pool.resource, snapshot, month, known))
     for account in stated.accounts:
         name = account.meta.key.name
         problem = stated.problems.get(name) or snapshot.outages.get(name) or snapshot.silent.get(name)
@@ -86,20 +93,42 @@ def waiting(snapshot: Snapshot, plan: Plan) -> Counter[str]:
     return Counter(demand.scope_of(snapshot, pod.meta.key.namespace) for pod in pods)
 
 
-def changes(pool: InstancePool, snapshot: Snapshot, month: Month, problem: str | None) -> Manifest:
-    """Return the fields of a pool's status that must be written; empty if it says all this already.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What else is known of a pool."""
 
-    `problem` is why the pool's account cannot be used; None: it can.
-    """
-    name = pool.metadata.name
+    problem: str | None = None
+    """Why its account cannot be used; None: it can."""
+    generation: int | None = None
+    """The generation of the spec that the snapshot has; None: another one came meanwhile."""
+    static_nodes: int | None = None
+    """How many nodes its nodeSelector selects; None: its instances are in node groups."""
+
+
+@remembered.Remembered
+def static_nodes(nodes: Mapping[objects.Key, objects.Node], *pools: InstancePool) -> dict[str, int]:
+    """Count the nodes of pools of fixed nodes, by the pool's name."""
+    return {
+        pool.metadata.name: sum(
+            (pool.spec.specifications.node_selector or {}).items() <= node.meta.labels.items()
+            for node in nodes.values()
+        )
+        for pool in pools
+    }
+
+
+def changes(pool: InstancePool, snapshot: Snapshot, month: Month, known: Known) -> Manifest:
+    """Return the fields of a pool's status that must be written; empty if it says all this already."""
+    name, problem = pool.metadata.name, known.problem
     groups = [group for group in snapshot.groups if group.key.pool == name]
-    said = [_ready(pool, groups, problem, snapshot)]
+    said = [_ready(pool, groups, known, snapshot)]
     own = [each for each in month.limits if each.pool == name and not each.scope]
     said += _within_budget(own, pool.status.conditions, snapshot.now)
     said += _up_to_date(pool, snapshot, groups)
     said += [pool_teardown.condition(pool, snapshot)] if name in snapshot.leaving else []
     wanted: dict[str, Any] = {
-        "activeInstances": offers.active(snapshot, name),
+        "activeInstances": known.static_nodes or offers.active(snapshot, name),
+        "observedGeneration": known.generation or pool.status.observed_generation,
         "unhelpfulLaunches": unhelpful.written(snapshot, name),
         "conditions": said,
         **_used(pool, month),
@@ -261,9 +290,12 @@ def _learned(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     return {**told, "learned": quantities(learned.amounts)} if told and learned is not None else {}
 
 
-def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | None, snapshot: Snapshot) -> Manifest:
-    if problem is not None:
-        said = (False, "AccountUnusable", problem)
+def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], known: Known, snapshot: Snapshot) -> Manifest:
+    if known.problem is not None:
+        said = (False, "AccountUnusable", known.problem)
+    elif known.static_nodes is not None and not groups:
+        labels = ",".join(f"{key}={value}" for key, value in (pool.spec.specifications.node_selector or {}).items())
+        said = (bool(known.static_nodes), "StaticNodes", f"{known.static_nodes} nodes have the labels {labels}")
     elif not groups:
         said = (
             False,
@@ -277,7 +309,7 @@ def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], problem: str | Non
     else:
         half_read = snapshot.half_read.get(pool.spec.provider_account, "")
         unread = f"ages of instances or launch templates cannot be read: {half_read}" if half_read else ""
-        notes = (*_too_many(pool, snapshot), *_unread(groups, snapshot), unread)
+        notes = (*_too_many(pool, snapshot), *_untagged(pool, groups), *_unread(groups, snapshot), unread)
         said = (True, "Usable", "; ".join(filter(None, notes)))
     holds, reason, message = said
     before, now = pool.status.conditions, snapshot.now
@@ -289,6 +321,16 @@ def _too_many(pool: InstancePool, snapshot: Snapshot) -> Iterator[str]:
     most, active = pool.spec.limits.max_active_instances, offers.active(snapshot, pool.metadata.name)
     if most is not None and active > most:
         yield f"{active} instances are active and maxActiveInstances is {most}: none is started, and idle ones go"
+
+
+def _untagged(pool: InstancePool, groups: Iterable[cloud.NodeGroup]) -> Iterator[str]:
+    """Say which groups' nodes will lack the labels of the pool's tags: pods that ask for these find no node there."""
+    tags = dict(tag.partition("=")[::2] for tag in pool.spec.tags)
+    labels = {keys.tag_label(name): value for name, value in tags.items()}
+    without = [group.name for group in groups if not labels.items() <= group.node.labels.items()]
+    if without:
+        named = ", ".join(f"{key}={value}" for key, value in labels.items())
+        yield f"nodes of {', '.join(without[:3])} lack labels of the pool's tags ({named}): add them to its template"
 
 
 def _unread(groups: Iterable[cloud.NodeGroup], snapshot: Snapshot) -> Iterator[str]:

@@ -87,8 +87,15 @@ def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | Non
         return Rejection(reason=Reason.DISABLED)
     if template is None:
         return Rejection(reason=Reason.UNKNOWN_TYPE, what=group.key.instance_type)
-    held = _outage(snapshot, pool) or _shortage(snapshot, group)
+    held = _unallowed(snapshot, group, pool) or _outage(snapshot, pool) or _shortage(snapshot, group)
     return held or budgets.unpriced(pool, group.key.instance_type, snapshot.prices)
+
+
+def _unallowed(snapshot: Snapshot, group: cloud.NodeGroup, pool: InstancePoolSpec) -> Rejection | None:
+    own, allowed = snapshot.types[group.key.instance_type].architecture, pool.architectures
+    if not allowed or own in allowed:
+        return None
+    return Rejection(reason=Reason.ARCHITECTURE, what=own, message=", ".join(allowed))
 
 
 def _outage(snapshot: Snapshot, pool: InstancePoolSpec) -> Rejection | None:

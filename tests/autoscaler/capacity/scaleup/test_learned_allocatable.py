@@ -81,7 +81,7 @@ def written(snapshot: Snapshot) -> InstancePool:
     """Return the pool with what is published of a snapshot."""
     pool = InstancePool.model_validate(builders.resource("InstancePool", name="workers"))
     month = pool_status.Month(to_date=MonthToDate(month="2026-01", seconds={}, scopes={}, cost_micros={}))
-    changes = pool_status.changes(pool, snapshot, month, None)
+    changes = pool_status.changes(pool, snapshot, month, pool_status.Known())
     return InstancePool.model_validate({**builders.resource("InstancePool", name="workers"), "status": changes})
 
 
