@@ -230,7 +230,7 @@ AGE = 'sluice_cloud_reading_age_seconds{account="aws"}'
         (oldest("0x110 601x9"), set()),
         ({AGE: "60x120"}, set()),
         ({AGE: "601x120"}, {"SluiceAccountSilent"}),
-        ({AGE: "+Infx120"}, {"SluiceAccountSilent"}),  # it was never read
+        ({AGE: " ".join(["Inf"] * 121)}, {"SluiceAccountSilent"}),  # it was never read
         ({AGE: "0x116 601x3"}, set()),
         ({AGE: "601x120", **PAUSED}, {"SluicePaused"}),
         ({NEVER: "0x90 5x29"}, {"SluiceNodesNeverReady"}),
