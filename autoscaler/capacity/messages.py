@@ -203,10 +203,10 @@ def _amount(each: Limit, amount: int) -> str:
 def _patience(each: Patience | None) -> str:
     if each is None:
         return ""
-    boot = units.duration(each.target.boot_seconds)
+    boot, mean = units.duration(each.target.boot_seconds), units.duration(each.target.mean_seconds)
     return (
-        f"{each.places} of {each.waiting} waiting pods get a slot now, {each.busy} slots are busy; the others wait for"
-        f" one to be free ({_target(each)}, boot {boot}, {units.counted(each.target.pods_per_place, 'pod')} a slot)"
+        f"{each.slots} of {each.waiting} waiting pods get a slot now, {each.busy} slots are busy; the others wait for"
+        f" one that is free in time, or sooner than a new one ({_target(each)}, boot {boot}, a pod runs {mean})"
     )
 
 

@@ -85,7 +85,7 @@ class Reason(StrEnum):
     LIMIT = "LimitReached"
     """The limit in `numbers`, which groups share, does not allow one more node."""
     PATIENCE = "WithinTargetLatency"
-    """A slot will be free in time, as the scope's target latency says; `numbers` are a Patience."""
+    """A slot will be free before the pod's deadline, or before a new one; `numbers` are a Patience."""
     NO_LABEL = "UnknownLabel"
     """The pod must be near others by the label `what`, and nobody knows that the group's nodes will have it."""
     LABEL_AFFINITY = "LabelAffinity"

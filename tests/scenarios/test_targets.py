@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler.api import keys, resources
 from autoscaler.kube import kinds
+from autoscaler.simulation import virtual_time
 from tests import builders
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import World, runtime
@@ -51,14 +52,14 @@ def in_phase(world: World, *phases: str) -> int:
 @pytest.mark.accept("P11")
 @simulated
 async def test_all_pods_begin_within_the_target_on_a_fraction_of_the_instances() -> None:
-    world = await world_with_scope({"name": "workers", "limits": {"targetLatencySeconds": 1320}})
+    world = await world_with_scope({"name": "workers", "limits": {"targetLatencySeconds": 1350}})
     async with runtime(world):
         add_jobs(world, 12)
         await asyncio.sleep(60)
-        assert len(world.cloud.instances) == 4  # 600 s a pod while nobody knows better: three pods a place
+        assert len(world.cloud.instances) == 4  # 600 s a pod while nobody knows better: three pods a slot
         held = [event for event in world.events("NotTriggerScaleUp") if "get a slot now" in event["message"]]
         assert len(held) == 8
-        await asyncio.sleep(1320 - 60)
+        await asyncio.sleep(1350 - 60)
         assert in_phase(world, "Pending") == 0
         await asyncio.sleep(RUN_SECONDS)
         assert in_phase(world, "Pending", "Running") == 0
@@ -69,12 +70,32 @@ async def test_all_pods_begin_within_the_target_on_a_fraction_of_the_instances()
 @simulated
 async def test_what_the_first_pool_cannot_take_flows_on_to_the_next() -> None:
     world = await world_with_scope(
-        {"name": "first", "limits": {"targetLatencySeconds": 720}, "maximum": 2}, {"name": "second"}
+        {"name": "first", "limits": {"targetLatencySeconds": 750}, "maximum": 2}, {"name": "second"}
     )
     async with runtime(world):
         add_jobs(world, 10)
         await asyncio.sleep(60)
-        assert world.desired() == {"first-a-m5.xlarge": 2, "second-a-m5.xlarge": 6}  # two places serve four
+        assert world.desired() == {"first-a-m5.xlarge": 2, "second-a-m5.xlarge": 6}  # two slots serve four
+
+
+@pytest.mark.accept("P11")
+@simulated
+async def test_a_pod_gets_an_instance_in_time_when_the_one_it_waits_for_takes_longer_than_expected() -> None:
+    world = await world_with_scope({"name": "workers", "limits": {"targetLatencySeconds": 700}})
+    world.run_seconds = 7200  # 600 are expected
+    async with runtime(world):
+        add_jobs(world, 1, "long")
+        await asyncio.sleep(120)
+        (first,) = world.all(kinds.PODS)
+        began = datetime.fromisoformat(first["status"]["startTime"]).timestamp()
+        add_jobs(world, 1, "next")
+        came = virtual_time.clock().now()
+        await asyncio.sleep(began + 600 - came - 2)
+        assert len(world.cloud.instances) == 1
+        await asyncio.sleep(4)
+        assert len(world.cloud.instances) == 2
+        await asyncio.sleep(came + 700 - virtual_time.clock().now())
+        assert in_phase(world, "Pending") == 0
 
 
 @pytest.mark.accept("P11")

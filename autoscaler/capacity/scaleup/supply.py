@@ -76,19 +76,28 @@ def asked(snapshot: Snapshot) -> tuple[Asked, ...]:
 
 def on_the_way(snapshot: Snapshot, group: cloud.NodeGroup) -> int:
     """Count a group's instances that are asked for, start, or have registered and are not ready yet."""
+    return len(launch_times(snapshot, group))
+
+
+def launch_times(snapshot: Snapshot, group: cloud.NodeGroup) -> list[float]:
+    """Return when the instances were launched that are on the way, the first one first; now if nobody knows."""
     nodeless, strangers = _nodeless(snapshot.groups, snapshot.by_provider)[group.name]
-    starting = nodeless - snapshot.records.were_ready  # one that was a node and is none any more does not come again
+    were_ready = snapshot.records.were_ready  # one that was a node and is none any more does not come again
+    starting = [one for provider_id, one in nodeless.items() if provider_id not in were_ready]
     lacking = max(0, group.desired - len(group.members) - strangers)
     unlaunched = 0 if group.name in snapshot.overdue else lacking
-    return unlaunched + len(starting) + len(unfinished.coming(snapshot, group))
+    registered = {node.provider_id for node in unfinished.coming(snapshot, group)}
+    unready = [one.id for one in group.instances if one.provider_id in registered] if registered else []
+    times = sorted(snapshot.launched_at.get(one, snapshot.now) for one in (*starting, *unready))
+    return [*times, *[snapshot.now] * unlaunched]
 
 
 @group_nodes.ByGroup
-def _nodeless(there: group_nodes.GroupNodes) -> tuple[frozenset[str], int]:
+def _nodeless(there: group_nodes.GroupNodes) -> tuple[Mapping[str, cloud.InstanceId], int]:
     """Return the members of a group that have no node, and how many instances with nodes are no members."""
-    members = {one.provider_id for one in there.group.members}
+    members = {one.provider_id: one.id for one in there.group.members}
     nodes = {one.provider_id for one, _ in _staying(there)}
-    return frozenset(members - nodes), len(nodes - members)
+    return {key: one for key, one in members.items() if key not in nodes}, len(nodes - members.keys())
 
 
 def nodes_of(snapshot: Snapshot, group: cloud.NodeGroup) -> dict[str, objects.Node]:

@@ -87,10 +87,10 @@ def test_what_is_unavailable_says_for_how_long_but_not_in_a_status() -> None:
 def test_pods_left_to_wait_for_a_slot_are_told_the_numbers() -> None:
     target = Target(target_seconds=720, boot_seconds=120, duration_seconds=600)
     want = (
-        "40 of 100 waiting pods get a slot now, 10 slots are busy; the others wait for one to be free (target 12 min,"
-        " boot 2 min, 2 pods a slot)"
+        "40 of 100 waiting pods get a slot now, 10 slots are busy; the others wait for one that is free in time, or"
+        " sooner than a new one (target 12 min, boot 2 min, a pod runs 10 min)"
     )
-    assert said(Reason.PATIENCE, numbers=Patience(waiting=100, places=40, target=target, busy=10)) == want
+    assert said(Reason.PATIENCE, numbers=Patience(waiting=100, slots=40, target=target, busy=10)) == want
 
 
 def test_a_pod_is_told_every_reason_with_the_first_groups_that_say_so() -> None:

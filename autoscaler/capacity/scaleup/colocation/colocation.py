@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from autoscaler import clock
 from autoscaler.api import keys
 from autoscaler.capacity.model import Demand, Placement, Policy, Situation
 from autoscaler.capacity.scaleup.colocation import gangs, zone_choice
@@ -39,7 +40,7 @@ class Settled:
     openings: tuple[Opening, ...] = ()
     refused: tuple[Refused, ...] = ()
     wake_at: float | None = None
-    """When a gang will be taken as whole, or may find more room than others left it now."""
+    """When a gang will be taken as whole or may find more room, or a slot may not be free in time."""
 
 
 def place(
@@ -60,7 +61,7 @@ def place(
         rationed=rationed,
         openings=(*joining, *ready),
         refused=(*choice.refused, *squeezed),
-        wake_at=min(dues, default=None),
+        wake_at=clock.earliest((*dues, rationed.wake_at)),
     )
 
 

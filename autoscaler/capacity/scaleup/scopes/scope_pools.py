@@ -21,6 +21,25 @@ NO_TARGET: Final = latency.Target()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A pod that runs and ends by itself."""
+
+    requests: Requests
+    began_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Free:
+    """Room for pods that wait, on nodes that are there or on their way."""
+
+    pool: str
+    requests: Requests
+    count: int
+    launched_at: float | None = None
+    """None: the node is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """Pools that are tried together."""
 
@@ -28,20 +47,28 @@ class Stage:
     target: latency.Target = NO_TARGET
     budget: Limit | None = None
     """The scope's own in this pool."""
-    running: tuple[Requests, ...] = ()
-    """What the scope's pods request that run there and end by themselves."""
+    running: tuple[Running, ...] = ()
+    """The scope's pods that run there."""
 
     @property
     def is_plain(self) -> bool:
         """Tell whether it has neither target nor budget."""
         return self.budget is None and self.target == NO_TARGET
 
-    def busy(self, coming: Iterable[Requests]) -> int:
-        """Count the running pods whose places any of those that come can take."""
-        largest: dict[str, int] = {}
-        for each in coming:
-            largest |= {name: max(amount, largest.get(name, 0)) for name, amount in each.items()}
-        return sum(latency.makes_room(each, (largest,)) for each in self.running)
+    def busy(self, coming: Iterable[Requests], now: float) -> list[latency.Slots]:
+        """Return the slots of running pods that any of those that come can take."""
+        largest = _largest(coming)
+        suiting = [each for each in self.running if latency.makes_room(each.requests, (largest,))]
+        return [latency.busy(each.began_at, self.target, now) for each in suiting]
+
+    def taken(self, free: Iterable[Free], coming: Iterable[Requests], now: float) -> list[latency.Slots]:
+        """Return the same of pods that have yet to begin, in room that is there or on its way."""
+        largest, boot = _largest(coming), self.target.boot_seconds
+        return [
+            latency.taken(now if each.launched_at is None else each.launched_at + boot, self.target, now, each.count)
+            for each in free
+            if any(each.pool in tier for tier in self.tiers) and latency.makes_room(each.requests, (largest,))
+        ]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,18 +145,27 @@ def _target(snapshot: Snapshot, scope: str, entry: ScopePool) -> latency.Target:
     )
 
 
-def _running(snapshot: Snapshot, scope: str) -> dict[str, list[Requests]]:
-    """Return by pool what the scope's pods request that will make room when they end."""
+def _largest(coming: Iterable[Requests]) -> Requests:
+    """Return the most that any pod requests of each resource."""
+    largest: dict[str, int] = {}
+    for each in coming:
+        largest |= {name: max(amount, largest.get(name, 0)) for name, amount in each.items()}
+    return largest
+
+
+def _running(snapshot: Snapshot, scope: str) -> dict[str, list[Running]]:
+    """Return by pool the scope's pods that will make room when they end."""
     namespaces = {name for name, labels in snapshot.namespaces.items() if labels.get(keys.SCOPE) == scope}
     pools = {
         node.meta.key.name: node.meta.labels[keys.INSTANCE_POOL]
         for node in snapshot.nodes.values()
         if keys.INSTANCE_POOL in node.meta.labels and supply.is_usable(node)
     }
-    found: dict[str, list[Requests]] = {}
+    found: dict[str, list[Running]] = {}
     for pod in snapshot.pods.values():
         if pod.node_name in pools and pod.meta.key.namespace in namespaces and _ends(pod):
-            found.setdefault(pools[pod.node_name], []).append(pod.shape.requests)
+            began_at = next((at for at in (pod.started_at, pod.bound_at) if at is not None), snapshot.now)
+            found.setdefault(pools[pod.node_name], []).append(Running(requests=pod.shape.requests, began_at=began_at))
     return found
 
 

@@ -1,32 +1,34 @@
 """How many of a scope's waiting pods may start instances in which of its pools. Pure.
 
 A scope may give each of its pools a target latency and a budget. Its pods go through its pools in order: each serves
-as many as its target asks for and its budget, its limits and its groups allow, and the rest flows on to the next. What
-a pool serves within its target gets no instance of its own: it waits for a place to become free, and is told so.
+as many in time as its budget, its limits and its groups allow, and the rest flows on to the next, with that pool's
+target. What finds a busy slot in time gets no instance of its own: it waits for the slot, and is told so.
 
 Pods that only work together and pods that never end do not wait for others; budgets hold for them too. Scopes that
 give neither targets nor budgets are planned in one go, with all others.
 """
 
 import dataclasses
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from autoscaler import clock
+from autoscaler.api import keys
 from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import (
     Demand,
-    Filling,
-    Landing,
     Placement,
     Policy,
     Reason,
     Rejection,
+    Share,
     Situation,
     Unplaced,
 )
-from autoscaler.capacity.scaleup import placement
+from autoscaler.capacity.scaleup import placement, supply
 from autoscaler.capacity.scaleup.scopes import latency, scope_pools
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
@@ -55,6 +57,8 @@ class Rationed:
     origins: Mapping[Demand, Demand] = field(default_factory=dict)
     """For demands that were made of another one: of which."""
     held: tuple[Held, ...] = ()
+    wake_at: float | None = None
+    """When time alone may show that pods which wait for a slot need a new one."""
 
 
 def place(snapshot: Snapshot, situation: Situation, pods: Pods, policy: Policy) -> Rationed:
@@ -66,9 +70,9 @@ def place(snapshot: Snapshot, situation: Situation, pods: Pods, policy: Policy) 
     free = tuple(demand for demand in situation.demands if demand not in taken)
     whole = [*free, *(demand for batch in batches for demand in batch.whole.values())]
     there = placement.place(dataclasses.replace(situation, demands=tuple(whole), groups=()), policy)
-    counts = _counts(there.landings, there.expected)
+    free_room = _free_room(snapshot, there)
     for batch in batches:
-        batch.begin(counts)
+        batch.begin(free_room)
     trials = _Trials(situation)
     while True:
         for batch in batches:
@@ -130,18 +134,29 @@ def _kind(demand: Demand) -> object:
     return demand.shape, demand.zones, frozenset(demand.missed.items())
 
 
-def _counts(landings: Iterable[Landing], expected: Iterable[Filling]) -> Mapping[Demand, int]:
-    found: Counter[Demand] = Counter()
-    for landing in landings:
+def _free_room(snapshot: Snapshot, there: Placement) -> Mapping[Demand, list[scope_pools.Free]]:
+    """Return the room that demands find without a launch; what was launched first is taken first."""
+    found = defaultdict[Demand, list[scope_pools.Free]](list)
+
+    def add(share: Share, pool: str, nodes: int = 1, launched_at: float | None = None) -> None:
+        requests, count = share.demand.shape.requests, share.count * nodes
+        free = scope_pools.Free(pool=pool, requests=requests, count=count, launched_at=launched_at)
+        found[share.demand].append(free)
+
+    for landing in there.landings:
+        labels = snapshot.nodes[objects.Key("", landing.room)].meta.labels
         for share in landing.shares:
-            found[share.demand] += share.count
-    for filling in expected:
-        for share in filling.shares:
-            found[share.demand] += share.count * filling.nodes
+            add(share, labels.get(keys.INSTANCE_POOL, ""))
+    groups = {group.key: group for group in snapshot.groups} if there.expected else {}
+    times = {key: iter(supply.launch_times(snapshot, groups[key])) for key in {each.key for each in there.expected}}
+    for filling in there.expected:
+        for launched_at, nodes in Counter(itertools.islice(times[filling.key], filling.nodes)).items():
+            for share in filling.shares:
+                add(share, filling.key.pool, nodes, launched_at)
     return found
 
 
-def _rationed(placed: Placement, pods: Pods, batches: Iterable["_Batch"]) -> Rationed:
+def _rationed(placed: Placement, pods: Pods, batches: Collection["_Batch"]) -> Rationed:
     made, origins, held = dict(pods), dict[Demand, Demand](), list[Held]()
     for batch in batches:
         left = dict(batch.pods)
@@ -152,7 +167,8 @@ def _rationed(placed: Placement, pods: Pods, batches: Iterable["_Batch"]) -> Rat
             made[part.demand], left[part.origin] = left[part.origin][:count], left[part.origin][count:]
             origins[part.demand] = part.origin
         held += [Held(demand=each, pods=rest, rejections=batch.why(each)) for each, rest in left.items() if rest]
-    return Rationed(placed=placed, pods=made, origins=origins, held=tuple(held))
+    wake_at = clock.earliest(batch.wake_at for batch in batches)
+    return Rationed(placed=placed, pods=made, origins=origins, held=tuple(held), wake_at=wake_at)
 
 
 # Pods of a scope, on their way through its pools
@@ -166,7 +182,8 @@ def _batches(snapshot: Snapshot, demands: list[Demand], pods: Pods) -> "Iterator
         chosen = {each: tuple(pod for pod in pods[each] if latency.may_wait(pod) is may_wait) for each in demands}
         chosen = {each: found for each, found in chosen.items() if found}
         if chosen:
-            yield _Batch(chosen, scope_pools.of_scope(snapshot, scope, tiers, may_wait=may_wait), scope_budget)
+            stages = scope_pools.of_scope(snapshot, scope, tiers, may_wait=may_wait)
+            yield _Batch(chosen, stages, scope_budget, snapshot.now)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,38 +195,32 @@ class _Part:
     turn: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asking:
-    """What is asked of the stage whose turn it is."""
-
-    fitting: tuple[Demand, ...] = ()
-    """Those that it would take."""
-    wanted: int = 0
-    asked: int = 0
-    """Less, if a budget says so."""
-    busy: int = 0
-
-
 class _Batch:
     """Pods of one scope, all of which may wait for others or none of which may."""
 
-    def __init__(self, pods: Pods, turns: list[scope_pools.Stage], scope_budget: scope_pools.ScopeBudget) -> None:
+    def __init__(
+        self, pods: Pods, turns: list[scope_pools.Stage], scope_budget: scope_pools.ScopeBudget, now: float
+    ) -> None:
         self.pods = pods
         self.whole = {origin: dataclasses.replace(origin, count=len(found)) for origin, found in pods.items()}
         self.parts: list[_Part] = []
+        self.wake_at: float | None = None
         self._stages = turns
         self._purse = scope_budget
+        self._now = now
         self._turn = 0
-        self._rest = {origin: len(found) for origin, found in pods.items()}
-        """The pods that no stage so far serves."""
+        self._rest = {origin: sorted(map(_waits_since, found)) for origin, found in pods.items()}
+        """Since when the pods wait that no stage so far serves."""
+        self._free: dict[Demand, list[scope_pools.Free]] = {}
         self._room: dict[Demand, int] = {}
         """The pods for which there is room or will be, until they are part of what is asked for."""
         self._why: dict[Demand, list[Rejection]] = {origin: [] for origin in pods}
         self._asking = _Asking()
 
-    def begin(self, there: Mapping[Demand, int]) -> None:
+    def begin(self, there: Mapping[Demand, list[scope_pools.Free]]) -> None:
         """Take note of the room that is there or on its way."""
-        self._room = {origin: there.get(whole, 0) for origin, whole in self.whole.items()}
+        self._free = {origin: there.get(whole, []) for origin, whole in self.whole.items()}
+        self._room = {origin: sum(each.count for each in free) for origin, free in self._free.items()}
 
     def why(self, origin: Demand) -> tuple[Rejection, ...]:
         """Return why pods of a demand were not asked for."""
@@ -236,7 +247,7 @@ class _Batch:
             return False
         stage, here = self._stages[self._turn], [part for part in self.parts if part.turn == self._turn]
         lost = {part.origin: missing[part.demand] for part in here if part.demand in missing}
-        self._serve(stage, {part.origin: part.demand.count for part in here}, lost)
+        self._serve(stage, {origin: each.count for origin, each in lost.items()})
         self._turn += 1
         if not any(self._rest.values()) or self._turn >= len(self._stages):
             self._turn = len(self._stages)
@@ -251,18 +262,42 @@ class _Batch:
         return True
 
     def _ask(self, stage: scope_pools.Stage, fitting: list[Demand]) -> None:
-        busy = stage.busy(origin.shape.requests for origin in fitting)
-        patience = latency.patience(sum(self._rest[origin] for origin in fitting), stage.target, busy=busy)
-        left = [self._left(origin) for origin in fitting]
-        wanted = min(max(0, patience.places - sum(self._room[origin] for origin in fitting)), sum(left))
+        requests = [origin.shape.requests for origin in fitting]
+        busy = stage.busy(requests, self._now)
+        taken = stage.taken((free for origin in fitting for free in self._free[origin]), requests, self._now)
+        rooms = {origin: self._room[origin] for origin in fitting}
+        self._asking = _Asking(fitting=tuple(fitting), rooms=rooms, slots=(*busy, *taken))
+        found = self._schedule(stage, self._asking)
+        wanted = sum(each.count for each in found.new)
         asked = self._purse.take(stage, wanted)
-        why = [Rejection(reason=Reason.PATIENCE, numbers=patience)] if patience.left else []
+        why = self._reasons(stage, found, busy=len(busy))
         if asked < wanted:
             why.append(Rejection(reason=Reason.LIMIT, numbers=stage.budget))
-        for origin, more in zip(fitting, latency.shared(asked, left), strict=True):
+        given = _first(found.new, asked)
+        for number, origin in enumerate(fitting):
             self._why[origin] += why
-            self._add(origin, more, stage.tiers)
-        self._asking = _Asking(fitting=tuple(fitting), wanted=wanted, asked=asked, busy=busy)
+            self._add(origin, given[number], stage.tiers)
+        self._asking = dataclasses.replace(
+            self._asking, given=given, asked=asked, is_cut=asked < wanted, wake_at=found.wake_at
+        )
+
+    def _schedule(
+        self, stage: scope_pools.Stage, asking: "_Asking", most: Mapping[int, int] | None = None
+    ) -> latency.Schedule:
+        """Give slots to the pods that have no room, of each demand those that came last."""
+        queued = [
+            latency.Queued(kind=number, since=since, count=count)
+            for number, origin in enumerate(asking.fitting)
+            for since, count in Counter(self._rest[origin][asking.rooms[origin] :]).items()
+        ]
+        return latency.schedule(queued, asking.slots, stage.target, now=self._now, most=most)
+
+    def _reasons(self, stage: scope_pools.Stage, found: latency.Schedule, *, busy: int) -> list[Rejection]:
+        if not found.waiting:
+            return []
+        waiting = sum(len(self._rest[origin]) for origin in self._asking.fitting)
+        patience = latency.Patience(waiting=waiting, slots=waiting - found.waiting, target=stage.target, busy=busy)
+        return [Rejection(reason=Reason.PATIENCE, numbers=patience)]
 
     def _add(self, origin: Demand, more: int, tiers: scope_pools.Tiers) -> None:
         count = self._room[origin] + more
@@ -271,21 +306,48 @@ class _Batch:
             demand = dataclasses.replace(origin, count=count, pools=tiers)
             self.parts.append(_Part(origin=origin, demand=demand, turn=self._turn))
 
-    def _left(self, origin: Demand) -> int:
-        """Return how many pods of a demand are neither asked for nor have room."""
-        given = sum(part.demand.count for part in self.parts if part.origin is origin)
-        return len(self.pods[origin]) - self._room[origin] - given
+    def _serve(self, stage: scope_pools.Stage, lost: Mapping[Demand, int]) -> None:
+        """Take those out of the batch that the stage serves, at once or in time."""
+        asking, late = self._asking, tuple[latency.Queued, ...]()
+        if lost or asking.is_cut:
+            most = {kind: max(0, asking.given[kind] - lost.get(each, 0)) for kind, each in enumerate(asking.fitting)}
+            gone = {each: max(0, lost.get(each, 0) - asking.given[kind]) for kind, each in enumerate(asking.fitting)}
+            rooms = {origin: count - gone[origin] for origin, count in asking.rooms.items()}
+            found = self._schedule(stage, dataclasses.replace(asking, rooms=rooms), most)
+            late, wake_at = found.late, found.wake_at
+        else:
+            wake_at = asking.wake_at
+        self.wake_at = clock.earliest((self.wake_at, wake_at))
+        self._rest |= {origin: [] for origin in asking.fitting}
+        for each in late:
+            self._rest[asking.fitting[each.kind]] += [each.since] * each.count
 
-    def _serve(self, stage: scope_pools.Stage, given: Mapping[Demand, int], lost: Mapping[Demand, Unplaced]) -> None:
-        """Take those out of the batch that the stage serves, at once or within its target."""
-        fitting = self._asking.fitting
-        if not lost and self._asking.asked == self._asking.wanted:
-            self._rest |= dict.fromkeys(fitting, 0)
-            return
-        placed = {origin: count - (lost[origin].count if origin in lost else 0) for origin, count in given.items()}
-        for origin, count in placed.items():
-            self._rest[origin] -= count
-        later = latency.served(sum(placed.values()), stage.target, busy=self._asking.busy) - sum(placed.values())
-        rests = [self._rest[origin] for origin in fitting]
-        for origin, count in zip(fitting, latency.shared(max(0, later), rests), strict=True):
-            self._rest[origin] -= count
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asking:
+    """What is asked of the stage whose turn it is."""
+
+    fitting: tuple[Demand, ...] = ()
+    """Those that it would take."""
+    rooms: Mapping[Demand, int] = field(default_factory=dict)
+    """How many pods of each need no new slot."""
+    slots: tuple[latency.Slots, ...] = ()
+    given: Mapping[int, int] = field(default_factory=dict)
+    """How many new slots are asked for, by the place in `fitting`."""
+    asked: int = 0
+    is_cut: bool = False
+    """Whether a budget allowed less than was wanted."""
+    wake_at: float | None = None
+
+
+def _first(new: Iterable[latency.Queued], count: int) -> Counter[int]:
+    """Count by kind the first so many pods."""
+    found: Counter[int] = Counter()
+    for each in new:
+        found[each.kind] += min(each.count, count)
+        count -= min(each.count, count)
+    return found
+
+
+def _waits_since(pod: objects.Pod) -> float:
+    return pod.meta.created_at if pod.unschedulable_since is None else pod.unschedulable_since

@@ -1,4 +1,4 @@
-"""Targets and budgets of scopes: pools serve in order, the rest flows on, and who waits for a place is told so."""
+"""Targets and budgets of scopes: pools serve in order, the rest flows on, and who waits for a slot is told so."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler import clock
 from autoscaler.api import keys
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity import decide
@@ -71,7 +72,7 @@ TWO_EACH = {"targetLatencySeconds": BOOT_SECONDS + 600}
 """While no pod has ended: one at once, and one 600 seconds later."""
 
 
-def test_half_the_instances_serve_pods_of_which_each_place_serves_two() -> None:
+def test_half_the_instances_serve_pods_of_which_each_slot_serves_two() -> None:
     got = plan(scope(workers=TWO_EACH), jobs(20), (seen.group(maximum=100),))
     assert launched(got) == {"workers": 10}
     assert told(got) == {Reason.PATIENCE: 10}
@@ -82,17 +83,36 @@ def test_a_second_look_starts_nothing() -> None:
     assert launched(plan(scope(workers=TWO_EACH), jobs(20), (seen.group(maximum=100, desired=10),))) == {}
 
 
-def test_busy_places_count_if_their_pods_end() -> None:
-    nodes = [
-        seen.node(f"n-{number}", instance=f"i-{number}", labels={keys.INSTANCE_POOL: "workers"}) for number in range(4)
-    ]
-    group = seen.group(*(f"i-{number}" for number in range(4)), maximum=100)
-    ending = [seen.pod(f"r-{number}", cpu=WHOLE, owner="Job", node=f"n-{number}") for number in range(4)]
-    got = plan(scope(workers=TWO_EACH), [*jobs(20), *ending], (group,), nodes=nodes)
-    assert launched(got) == {"workers": 6}
-    endless = [seen.pod(f"r-{number}", cpu=WHOLE, owner="ReplicaSet", node=f"n-{number}") for number in range(4)]
-    got = plan(scope(workers=TWO_EACH), [*jobs(20), *endless], (group,), nodes=nodes)
-    assert launched(got) == {"workers": 10}
+def with_running(*ages: float, owner: str = "Job", waiting: int = 20) -> Plan:
+    """Plan for pods that wait, beside pods that have run for so long, each on a node of its own."""
+    names = range(len(ages))
+    nodes = [seen.node(f"n-{each}", instance=f"i-{each}", labels={keys.INSTANCE_POOL: "workers"}) for each in names]
+    began = [{"startTime": clock.to_rfc3339(seen.NOW - age)} for age in ages]
+    running = [seen.pod(f"r-{each}", cpu=WHOLE, owner=owner, node=f"n-{each}", status=began[each]) for each in names]
+    group = seen.group(*(f"i-{each}" for each in names), maximum=100)
+    return plan(scope(workers=TWO_EACH), [*jobs(waiting), *running], (group,), nodes=nodes)
+
+
+def test_busy_slots_count_from_when_their_pods_should_end() -> None:
+    assert launched(with_running(480, 480, 480, 480)) == {"workers": 6}  # two pods each, in 120 and in 720 seconds
+    assert launched(with_running(0, 0, 0, 0)) == {"workers": 8}  # one each, in 600 seconds
+    assert launched(with_running(600, 5000, 0, 0)) == {"workers": 8}  # it has taken long, and may take as long again
+    assert launched(with_running(480, 480, 480, 480, owner="ReplicaSet")) == {"workers": 10}
+
+
+def test_it_looks_again_when_a_pod_that_others_wait_for_should_have_ended() -> None:
+    got = with_running(100, waiting=1)
+    assert launched(got) == {}
+    assert got.wake_at == seen.NOW + 500
+    assert told(got) == {Reason.PATIENCE: 1}
+
+
+def test_pods_that_have_waited_for_long_get_a_slot_sooner() -> None:
+    since = clock.to_rfc3339(seen.NOW - 200)
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+    old = [seen.pod(f"old-{each}", cpu=WHOLE, owner="Job", status={"conditions": [condition]}) for each in range(4)]
+    got = plan(scope(workers=TWO_EACH), [*old, *jobs(4)], (seen.group(maximum=100),))
+    assert launched(got) == {"workers": 4}  # for the old ones; each serves a younger one later
 
 
 @pytest.mark.parametrize("owner", ["ReplicaSet", "RayCluster", ""])
@@ -105,7 +125,7 @@ def test_what_a_pool_cannot_take_flows_on_to_the_next_with_its_own_target() -> N
     spec = scope(first=TWO_EACH, second={"targetLatencySeconds": BOOT_SECONDS + 1200})
     groups = (seen.group(pool="first", maximum=20), seen.group(pool="second", maximum=100))
     got = plan(spec, jobs(100), groups)
-    assert launched(got) == {"first": 20, "second": 20}  # 40 by the first; three a place serve the other 60
+    assert launched(got) == {"first": 20, "second": 20}  # 40 by the first; three a slot serve the other 60
 
 
 def test_nothing_flows_on_from_a_pool_that_can_take_all_it_needs() -> None:
@@ -155,13 +175,13 @@ def test_a_budget_holds_for_pods_that_never_end_too() -> None:
     assert launched(got) == {"workers": 3}
 
 
-def test_short_pods_need_fewer_places() -> None:
+def test_short_pods_need_fewer_slots() -> None:
     known = {accounting.ScopePool("team", "workers"): accounting.Durations(mean_seconds=60, samples=9)}
     got = plan(scope(workers=TWO_EACH), jobs(22), (seen.group(maximum=100),), durations=known)
     assert launched(got) == {"workers": 2}
 
 
-def test_an_ephemeral_pool_has_a_place_for_each() -> None:
+def test_an_ephemeral_pool_has_a_slot_for_each() -> None:
     pools = {"workers": seen.pool(ephemeral=True)}
     assert launched(plan(scope(workers=TWO_EACH), jobs(6), (seen.group(maximum=100),), pools=pools)) == {"workers": 6}
 
@@ -200,5 +220,5 @@ def test_no_pod_vanishes_no_bound_is_passed_and_no_look_is_needed_twice(
         for number, size in enumerate(sizes)
     )
     without_budgets = [{key: value for key, value in each.items() if "Month" not in key} for each in limits]
-    if limits == without_budgets and len(set(cpus)) <= 1 and not urgent:  # places are alike
+    if limits == without_budgets and len(set(cpus)) <= 1 and not urgent:  # slots are alike
         assert launched(plan(spec, pods, after)) == {}
