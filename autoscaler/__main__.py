@@ -85,6 +85,7 @@ def _add_simulate(command: argparse.ArgumentParser) -> None:
     command.add_argument("--stack", type=Path, required=True, help="such as stacks/Pulumi.prod.yaml")
     command.add_argument("--trace", type=Path, required=True, help="the day: such as examples/traces/day.yaml")
     command.add_argument("--cluster", help="the cluster's key in the stack; default: the only one")
+    command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
 
 
 def _add_policies(command: argparse.ArgumentParser) -> None:
@@ -188,7 +189,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
     gc.set_threshold(run.YOUNG_OBJECTS)
     say = partial(print, flush=True)
     try:
-        seconds = simulate.simulate(arguments.stack, arguments.trace, arguments.cluster, say)
+        as_json = arguments.output == "json"
+        seconds = simulate.simulate(arguments.stack, arguments.trace, arguments.cluster, say, as_json=as_json)
     except simulate.SimulateError as error:
         print(error, file=sys.stderr)
         return 1

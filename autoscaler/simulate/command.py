@@ -1,11 +1,12 @@
 """`python -m autoscaler simulate`: evaluate a stack, play a day on it, print how it goes and what came of it."""
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from autoscaler.simulate import fitting, play, stack, trace
-from autoscaler.simulate.reporting import report, words
+from autoscaler.simulate.reporting import document, report, words
 
 Say = Callable[[str], None]
 
@@ -14,8 +15,8 @@ class SimulateError(Exception):
     """Nothing was played; the message says why."""
 
 
-def simulate(stack_file: Path, trace_file: Path, cluster: str | None, say: Say) -> float:
-    """Play a day and say how it goes; return how many seconds that took."""
+def simulate(stack_file: Path, trace_file: Path, cluster: str | None, say: Say, *, as_json: bool = False) -> float:
+    """Play a day and say how it goes, or what came of it as JSON; return how many seconds that took."""
     begun = time.monotonic()
     try:
         day = trace.read(trace_file)
@@ -23,6 +24,10 @@ def simulate(stack_file: Path, trace_file: Path, cluster: str | None, say: Say) 
         fitting.check(day, made)
     except (trace.TraceError, stack.StackError) as error:
         raise SimulateError(str(error)) from error
+    if as_json:
+        record = play.play(made, day, lambda _: None)
+        say(json.dumps(document.document(record, made.scaling.prices), indent=2))
+        return time.monotonic() - begun
     say(_opening(made, day, stack_file, trace_file))
     record = play.play(made, day, lambda now: say(_line(now)))
     say("")

@@ -10,6 +10,7 @@ from typing import Final
 from autoscaler import control
 from autoscaler.api import controllers, keys, names
 from autoscaler.api.permissions import WorkerScope
+from autoscaler.api.resources.scopes import Scope, ScopeSpec
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.kube.leases import election
@@ -18,7 +19,7 @@ from autoscaler.runtime import leadership, planning, process, registry
 from autoscaler.simulate import manifests
 from autoscaler.simulate.arrivals import Arrival, arrivals
 from autoscaler.simulate.observation import guest_watching, job_watching, observing
-from autoscaler.simulate.observation.record import InstanceLife, Record
+from autoscaler.simulate.observation.record import InstanceLife, Record, Target
 from autoscaler.simulate.observation.waits import Waits
 from autoscaler.simulate.stack import Stack
 from autoscaler.simulate.trace import DAY_SECONDS, Guest, QueuedJob, Trace, Work
@@ -206,7 +207,9 @@ def _record(world: World, watch: _Watch) -> Record:
         groups={str(spec.name): spec.key for spec in world.specs.values()},
         logs=observer.logs,
         told=observer.told,
-        pods_by_pool=dict(observer.pods_by_pool),
+        pods_by_pool=observer.pods_by_pool,
+        pods=observer.pods,
+        targets=_targets(world),
         queued=watch.jobs.seen(),
         guests=watch.guests.seen(),
     )
@@ -223,6 +226,18 @@ def _waits(world: World, observer: observing.Observer) -> tuple[Waits, ...]:
         for name, work in trace.pods.items()
     )
     return jobs + pods
+
+
+def _targets(world: World) -> tuple[Target, ...]:
+    """Return the target latencies of scopes."""
+    found = world.cluster.server.store.collection(kinds.custom(Scope)).entries
+    scopes = {key.name: ScopeSpec.model_validate(entry.object["spec"]) for key, entry in sorted(found.items())}
+    return tuple(
+        Target(scope=name, pool=entry.name, seconds=entry.limits.target_latency_seconds)
+        for name, spec in scopes.items()
+        for entry in sorted(spec.pools, key=lambda each: -each.priority)
+        if entry.limits.target_latency_seconds is not None
+    )
 
 
 def _scope(world: World, namespace: str) -> str:

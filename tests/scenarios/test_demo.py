@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from autoscaler.simulate import play, stack, trace
 from autoscaler.simulate.observation.guest_record import GuestLife
 from autoscaler.simulate.observation.job_record import JobLife, StepKind
 from autoscaler.simulate.observation.record import Record
-from autoscaler.simulate.reporting import report
+from autoscaler.simulate.reporting import report, targets
 from autoscaler.simulate.reporting.episode import Kind
 from autoscaler.simulate.reporting.episodes import episodes
 from autoscaler.simulation import kubelet
@@ -117,6 +118,22 @@ def test_the_report_tells_all_of_it() -> None:
     assert "27 jobs and pods came." in text
     assert "POOLS (example prices)" in text
     assert len(text.splitlines()) < 60
+
+
+@pytest.mark.accept("P11", part="in a simulated day 95 % of a scope's pods start within the target")
+def test_a_scopes_pods_start_within_its_target_and_the_report_says_so() -> None:
+    compiling = {**MORNING["queues"]["compile"], "namespace": "research", "takes": ["3m", "9m"]}
+    compiling["arrive"] = [{"from": "06:02", "to": "06:32", "count": 40}]
+    day = {"starts": MORNING["starts"], "lasts": "50m", "seed": 3, "queues": {"compile": compiling}}
+    record = play.play(site(), trace.parse(day), lambda _: None)
+    (outcome,) = targets.outcomes(record)
+    assert (outcome.target.scope, outcome.target.pool, outcome.target.seconds) == ("research", "workers", 60)
+    assert len(outcome.seconds) >= 10
+    assert outcome.is_met
+    (jobs,) = record.waits
+    in_time = [wait.seconds(record.ends_at) <= 60 for wait in jobs.waits]
+    assert sum(in_time) >= 0.95 * len(in_time)
+    assert len(record.instances) <= 3 + len(outcome.seconds)  # three of services; jobs share workers
 
 
 def test_the_same_trace_gives_the_same_day() -> None:
@@ -319,3 +336,13 @@ def test_files_that_cannot_be_used_are_named(
 ) -> None:
     assert command.main(["simulate", "--stack", str(ROOT / stack_file), "--trace", str(ROOT / trace_file)]) == 1
     assert want in capsys.readouterr().err
+
+
+def test_a_program_reads_what_came_of_a_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "day.json"  # which is YAML
+    file.write_text(json.dumps({"starts": MORNING["starts"], "lasts": "2m", "queues": {}}))
+    assert command.main(["simulate", "--stack", str(LOCAL), "--trace", str(file), "--output", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [each["pool"] for each in said["pools"]] == ["services"]
+    (target,) = said["targets"]
+    assert (target["scope"], target["pool"], target["targetSeconds"], target["pods"]) == ("research", "workers", 60, 0)

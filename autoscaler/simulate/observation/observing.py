@@ -6,7 +6,7 @@ Pods that hold the room of machines are not looked at: they are no work.
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import structlog
@@ -15,7 +15,7 @@ from autoscaler import clock
 from autoscaler.api import keys
 from autoscaler.kube import kinds
 from autoscaler.simulate.observation.record import Logged, Told
-from autoscaler.simulate.observation.waits import Wait
+from autoscaler.simulate.observation.waits import PodWait, Wait
 from autoscaler.simulation.cluster import SimulatedCluster
 from autoscaler.simulation.cluster.store import Change, Entry, Key
 
@@ -33,7 +33,7 @@ class Observer:
         self._waits: dict[str, list[Wait]] = {}
         self._logs: list[Logged] = []
         self._told: list[Told] = []
-        self.pods_by_pool: Counter[str] = Counter()
+        self._pods: list[PodWait] = []
         self.running = 0
         self._store.collection(kinds.PODS).listeners.append(self._on_pod)
         self._store.collection(kinds.EVENTS).listeners.append(self._on_event)
@@ -42,6 +42,20 @@ class Observer:
     def waiting(self) -> int:
         """How many pods wait for a node now; those that wait for quota do not yet."""
         return len(self._came_at)
+
+    @property
+    def pods_by_pool(self) -> Mapping[str, int]:
+        """How many pods began in each pool."""
+        return Counter(each.pool for each in self._pods)
+
+    @property
+    def pods(self) -> tuple[PodWait, ...]:
+        """The waits of all pods, those that still wait last."""
+        still = (
+            PodWait(scope=self._scope(key), pool="", wait=Wait(came_at=at, began_at=None))
+            for key, (_, at) in self._came_at.items()
+        )
+        return (*self._pods, *still)
 
     @property
     def logs(self) -> tuple[Logged, ...]:
@@ -94,10 +108,15 @@ class Observer:
     def _began(self, key: Key, node: str) -> None:
         work, came_at = self._came_at.pop(key)
         self.running += 1
-        self._waits.setdefault(work, []).append(Wait(came_at=came_at, began_at=self._clock.now()))
+        wait = Wait(came_at=came_at, began_at=self._clock.now())
+        self._waits.setdefault(work, []).append(wait)
         found = self._store.find(kinds.NODES, Key("", node))
         labels = found.object["metadata"].get("labels", {}) if found else {}
-        self.pods_by_pool[labels.get(keys.INSTANCE_POOL, "")] += 1
+        self._pods.append(PodWait(scope=self._scope(key), pool=labels.get(keys.INSTANCE_POOL, ""), wait=wait))
+
+    def _scope(self, key: Key) -> str:
+        found = self._store.find(kinds.NAMESPACES, Key("", key.namespace))
+        return str(found.object["metadata"].get("labels", {}).get(keys.SCOPE, "")) if found else ""
 
     def _on_event(self, change: Change) -> None:
         if change.after is None:

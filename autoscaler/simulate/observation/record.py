@@ -8,7 +8,7 @@ from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.simulate.observation.guest_record import Guests
 from autoscaler.simulate.observation.job_record import QueuedJobs
-from autoscaler.simulate.observation.waits import Waits
+from autoscaler.simulate.observation.waits import PodWait, Waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,15 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """How long a scope's pods should wait at most in a pool."""
+
+    scope: str
+    pool: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """A day."""
 
@@ -64,5 +73,8 @@ class Record:
     told: tuple[Told, ...] = ()
     pods_by_pool: Mapping[str, int] = field(default_factory=dict)
     """How many pods ran on the instances of each pool."""
+    pods: tuple[PodWait, ...] = ()
+    targets: tuple[Target, ...] = ()
+    """By scope, in the order in which its pods try the pools."""
     queued: QueuedJobs = field(default_factory=QueuedJobs)
     guests: Guests = field(default_factory=Guests)

@@ -15,6 +15,17 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodWait:
+    """How long a pod waited for a node."""
+
+    scope: str
+    """Empty: its namespace is in none."""
+    pool: str
+    """Where it began; empty: it still waits, or a node without a pool took it."""
+    wait: Wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
     """The waits of one kind of work."""
 

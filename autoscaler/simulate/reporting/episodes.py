@@ -115,7 +115,7 @@ def _budgets(record: Record) -> Iterator[Episode]:
     seen: set[tuple[str, str]] = set()
     for line in record.logs:
         if line.event == "budget_changed" and (line.fields["state"], line.fields["pool"]) not in seen:
-            state, budget = line.fields["state"], _limit(line.fields)
+            state, budget = line.fields["state"], limit(line.fields)
             seen.add((state, budget.pool))
             yield Episode(
                 at=line.at,
@@ -131,23 +131,24 @@ def _limits(record: Record) -> Iterator[Episode]:
     for (_, pool, scope), lines in together(refused, _which_limit, LIMIT_PAUSE_SECONDS):
         first, last = lines[0].at, lines[-1].at
         pods = Counter(namespace for namespace, _ in {tuple(pod) for line in lines for pod in line.fields["pods"]})
-        limit = messages.limit(_limit(lines[0].fields["limits"][0]))
+        said = messages.limit(limit(lines[0].fields["limits"][0]))
         yield Episode(
             at=first,
             kind=Kind.LIMIT,
             size=pods.total(),
             what=f"no instance for {words.pods(pods.total())}{words.until(first, last)} ({words.counted(pods)})",
-            why=f"{pool}: {limit}" if pool and not scope else limit,
+            why=f"{pool}: {said}" if pool and not scope else said,
         )
 
 
 def _which_limit(line: Logged) -> tuple[LimitKind, str, str]:
     """Return of what and whose the limit is by which refusals belong together."""
-    limit = _limit(line.fields["limits"][0])
-    return limit.kind, limit.pool, limit.scope
+    first = limit(line.fields["limits"][0])
+    return first.kind, first.pool, first.scope
 
 
-def _limit(fields: Mapping[str, Any]) -> Limit:
+def limit(fields: Mapping[str, Any]) -> Limit:
+    """Read a limit from a line of the log."""
     return Limit(**{each.name: fields[each.name] for each in dataclasses.fields(Limit)})
 
 

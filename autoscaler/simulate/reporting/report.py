@@ -7,7 +7,7 @@ from autoscaler import units
 from autoscaler.api.settings.scaling import PriceList
 from autoscaler.cloud.prices import Prices
 from autoscaler.simulate.observation.record import Record
-from autoscaler.simulate.reporting import chart, episodes, guest_tables, job_tables, tables, words
+from autoscaler.simulate.reporting import chart, episodes, guest_tables, job_tables, tables, targets, words
 from autoscaler.simulate.reporting.episode import Episode
 
 TELLING: Final = 16
@@ -27,11 +27,19 @@ def report(record: Record, given: PriceList) -> str:
         [f"INSTANCES OVER TIME (a block is {block}; the tallest of a pool is its most)", *chart.chart(record)],
         [f"POOLS{note}", *tables.pools(record, prices, given.currency)],
         ["HOW LONG WORK WAITED until it ran", *tables.waits(record)],
+        *_targets(record),
         *_queued(record),
         *_guests(record),
         [f"THE MOST TELLING {len(chosen)} OF {len(found)} DECISIONS, with their reasons", *_told(chosen)],
     ]
     return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _targets(record: Record) -> list[list[str]]:
+    """Write about target latencies, if there are any."""
+    if not record.targets:
+        return []
+    return [["TARGET LATENCIES: how long pods of a scope waited for a node of a pool", *targets.lines(record)]]
 
 
 def _queued(record: Record) -> list[list[str]]:
