@@ -150,6 +150,10 @@ class Demand:
     """Groups that do not take them, and why."""
     avoid: frozenset[str] = frozenset()
     """Rooms that proved unable to take them, by name."""
+    is_endless: bool = False
+    """They do not end by themselves: a node for them is expected to be there until the month is over."""
+    turn: int = 0
+    """Of pods that are alike, those with a lower one take room first."""
     attachments: Mapping[str, int] = field(default_factory=dict)
     """How many volumes of each are attached to their node, by a resource for each driver."""
 
@@ -178,6 +182,8 @@ class Room:
     free: Mapping[str, int]
     taints: tuple[objects.NodeTaint, ...] = ()
     residents: tuple[Resident, ...] = ()
+    is_idle: bool = False
+    """Nothing works there yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +241,8 @@ class Limit:
     """What runs or starts is expected to use yet."""
     each: int = 1
     """What one more node takes."""
+    each_endless: int | None = None
+    """What one more node takes that gets pods which do not end. None: as much as any."""
     message: str = ""
     """What the pool's status says of it, where that is all that is known."""
 
@@ -242,8 +250,10 @@ class Limit:
     def left(self) -> int:
         return max(0, self.most - self.used - self.expected)
 
-    def takes(self, cpu_millis: int) -> int:
+    def takes(self, cpu_millis: int, *, is_endless: bool = False) -> int:
         """Return how much of it a node takes that has so much cpu."""
+        if is_endless and self.each_endless is not None:
+            return max(1, self.each_endless)
         return max(1, cpu_millis if self.kind is LimitKind.CLUSTER_CPU else self.each)
 
     def more(self, cpu_millis: int = 0) -> int:

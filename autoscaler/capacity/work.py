@@ -9,6 +9,8 @@ FINITE: Final = frozenset({"Job", "WorkerPool"})
 """Owners whose pods end by themselves."""
 PRIORITY_CUTOFF: Final = -10
 """Pods of a lower priority take what is left over: no instance is started or kept for them."""
+ENDLESS: Final = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+"""Owners whose pods run until somebody deletes them."""
 
 
 def is_work(pod: objects.Pod) -> bool:
@@ -39,6 +41,12 @@ def kept_by(found: objects.Stored) -> str | None:
 def may_leave(pod: objects.Pod) -> bool:
     """Tell whether a pod that is there may be asked to go elsewhere: also one that is no work."""
     return not pod.is_terminal and pod.meta.deleted_at is None and _is_ordinary(pod)
+
+
+def is_endless(pod: objects.Pod) -> bool:
+    """Tell whether a pod is expected to run until somebody deletes it."""
+    owner = pod.meta.controller
+    return owner.kind in ENDLESS if owner is not None else pod.restart_policy == "Always"
 
 
 def is_sleeper(pod: objects.Pod) -> bool:

@@ -87,6 +87,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     finished_at: float | None
     waiting_reasons: tuple[str, ...]
     """Why containers wait, such as ErrImagePull; init containers too."""
+    restart_policy: str = "Always"
     shape: shapes.Shape
 
     @property
@@ -160,6 +161,7 @@ def pod(raw: bytes | msgspec.Raw) -> Pod:
             for container in (*status.init_container_statuses, *status.container_statuses)
             if container.state.waiting
         ),
+        restart_policy=sys.intern(spec.restart_policy),
         shape=shapes.of(read),
     )
 

@@ -148,6 +148,7 @@ class ResourceClaim(_Struct, frozen=True):
 class PodSpec(_Struct, frozen=True):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
+    restart_policy: str = "Always"
     priority: int = 0
     scheduling_gates: tuple[Gate, ...] = ()
     containers: tuple[Container, ...] = ()

@@ -14,6 +14,7 @@ from tests import builders
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import World, runtime
 
+POOLS = kinds.custom(resources.InstancePool)
 RUN_SECONDS = 300
 
 
@@ -155,3 +156,60 @@ async def test_a_pool_that_has_used_its_budget_takes_no_more_work_and_ends_none(
         await asyncio.sleep(3600 + 120)  # another month
         assert in_phase(world, "Pending") < left
         assert all(keys.REMOVING not in str(node["spec"].get("taints")) for node in world.nodes())
+
+
+MONTH_SECONDS = 31 * 86_400
+
+
+async def with_endless_pods(world: World, pods: int) -> None:
+    """Have pods wait that never end, each on an instance of its own, and let hours pass."""
+    for number in range(pods):
+        world.add_pod(f"e-{number:02d}", cpu="3", namespace="team", restartPolicy="Always")
+    await asyncio.sleep(4 * 3600)
+
+
+@pytest.mark.accept("P7")
+@simulated
+async def test_pods_that_never_end_start_no_more_instances_than_a_pools_month_has_room_for() -> None:
+    world = await world_with_scope({"name": "workers"})
+    world.patch(POOLS, "workers", {"spec": {"limits": {"targetMaxSecondsPerMonth": 3 * MONTH_SECONDS}}})
+    world.run_seconds = None
+    async with runtime(world):
+        await with_endless_pods(world, 30)
+        assert len(world.cloud.instances) == 3
+        assert len(world.bound()) == 3
+        message = world.events("NotTriggerScaleUp")[-1]["message"]
+        assert "the pool may use 2,232 h of instances a month" in message
+        add_jobs(world, 1)  # what ends may use what is left of the month
+        world.patch(POOLS, "workers", {"spec": {"limits": {"targetMaxSecondsPerMonth": 3 * MONTH_SECONDS + 7200}}})
+        await asyncio.sleep(120)
+        assert len(world.cloud.instances) == 4
+        await asyncio.sleep(3600)
+        assert len(world.cloud.instances) == 4  # whoever took it: no more is left
+
+
+@pytest.mark.accept("P7")
+@simulated
+async def test_pods_that_never_end_start_no_more_instances_than_a_scopes_month_has_room_for() -> None:
+    limit = {"targetMaxSecondsPerMonth": 2 * MONTH_SECONDS}
+    world = await world_with_scope({"name": "workers", "limits": limit}, {"name": "others", "maximum": 1})
+    world.run_seconds = None
+    async with runtime(world):
+        await with_endless_pods(world, 30)
+        assert world.desired() == {"workers-a-m5.xlarge": 2, "others-a-m5.xlarge": 1}
+
+
+@pytest.mark.accept("P7")
+@simulated
+async def test_an_idle_instance_that_a_groups_minimum_keeps_is_expected_to_use_the_rest_of_the_month() -> None:
+    world = World()
+    world.add_pool(
+        zones=("a",), minimum=1, limits__maxIdleSeconds=120, limits__targetMaxSecondsPerMonth=MONTH_SECONDS + 600
+    )
+    async with runtime(world):
+        await asyncio.sleep(600)
+        assert len(world.nodes()) == 1
+        for number in range(2):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(600)
+        assert len(world.cloud.instances) == 1  # a second one would take 720 seconds

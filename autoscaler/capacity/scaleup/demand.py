@@ -34,7 +34,8 @@ def alike(pods: Iterable[objects.Pod], keys_read: frozenset[str]) -> dict[Waitin
     found: dict[Waiting, list[objects.Pod]] = {}
     for pod in pods:
         labels = tuple(sorted((key, value) for key, value in pod.meta.labels.items() if key in keys_read))
-        found.setdefault(Waiting(pod.shape, pod.meta.key.namespace, labels), []).append(pod)
+        like = Waiting(pod.shape, pod.meta.key.namespace, labels, work.is_endless(pod))
+        found.setdefault(like, []).append(pod)
     return found
 
 
@@ -103,6 +104,7 @@ def demands(snapshot: Snapshot, found: Mapping[Waiting, list[objects.Pod]]) -> d
             refused=needs.refused or _lost_node(snapshot, needs.hosts),
             missed=unhelpful.refused(snapshot, like),
             avoid=lessons.avoid,
+            is_endless=like.is_endless,
         )
     return made
 

@@ -23,6 +23,8 @@ class Waiting(NamedTuple):
     namespace: str
     labels: tuple[tuple[str, str], ...] = ()
     """Those that rules between pods look at, of this pod or of others."""
+    is_endless: bool = False
+    """They do not end by themselves, which matters to budgets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from autoscaler.api import keys
 from autoscaler.api.resources.machines import MachineSpec
-from autoscaler.capacity import disruption_taint
+from autoscaler.capacity import disruption_taint, work
 from autoscaler.capacity.indexes import group_nodes, remembered
 from autoscaler.capacity.model import PODS, Asked, Resident, Room
 from autoscaler.capacity.scaledown import unfinished
@@ -59,6 +59,7 @@ def _rooms(
         free=_free(node, pods) if is_useful and is_usable(node) else {},
         taints=ephemeral.planned((*staying, *coming.taints)),
         residents=_residents(pods) if with_residents else (),
+        is_idle=not any(map(work.is_work, pods)),
     )
 
 

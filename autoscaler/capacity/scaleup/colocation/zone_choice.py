@@ -109,7 +109,8 @@ class _Chooser:
         found: dict[object, Demand] = {}
         for each in (*promised, *asked):
             labels = frozenset((key, value) for key, value in each.labels.items() if key in self._labels)
-            kind = (each.shape, each.namespace, labels, each.pools, each.zones, frozenset(each.missed), each.avoid)
+            where = (each.pools, each.zones, frozenset(each.missed), each.avoid)
+            kind = (each.shape, each.namespace, labels, where, each.is_endless)
             known = found.get(kind)
             found[kind] = each if known is None else dataclasses.replace(known, count=known.count + each.count)
         return tuple(found.values())

@@ -7,7 +7,8 @@ instances go. Work that runs is never ended for a budget.
 What an instance is expected to use: if it has work, until its longest pod has run as long as pods do and it was idle
 for as long as it may be; if it is idle, the rest of that; if it starts, the rest of a whole life. As nobody can tell
 for whom an instance starts, it counts for every scope. A life lasts as long as those of the pool that are over did on
-average; while there is none, as long as a pod and the time that an instance may be idle.
+average; while there is none, as long as a pod and the time that an instance may be idle. What runs or starts for pods
+that do not end, and what a group's minimum keeps, is expected to be there until the month is over.
 """
 
 import functools
@@ -17,15 +18,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.api.resources.instances import Instance, Phase
+from autoscaler.api.resources.instances import Instance, Phase, RunningPod
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity.model import Limit, LimitKind, Reason, Rejection
 from autoscaler.capacity.records import accounting, pool_lives
+from autoscaler.capacity.scaleup.limits.lasting import Lasting
 from autoscaler.capacity.scaleup.scopes import latency
 from autoscaler.cloud.prices import MICROS, Prices
 
 WARNING_PERCENT: Final = 80
+NOTHING_LASTS: Final = Lasting(pods=frozenset(), instances=frozenset(), unrecorded=Counter())
 
 
 class State(StrEnum):
@@ -54,6 +57,7 @@ class Books:
     """By pool: instances that are asked for or start and have no Instance object yet."""
     durations: Mapping[accounting.ScopePool, accounting.Durations] = field(default_factory=dict)
     prices: Prices = field(default_factory=Prices)
+    lasting: Lasting = NOTHING_LASTS
 
 
 def budgets(books: Books, used: accounting.MonthToDate) -> tuple[Limit, ...]:
@@ -160,16 +164,24 @@ class _Outlook:
     def rest(self, instance: Instance) -> int:
         """Return for how long an instance is expected to exist yet, this month."""
         status, now = instance.status, self.books.now
+        if instance.metadata.name in self.books.lasting.instances:
+            return self.left
         if status.phase is Phase.LAUNCHING and status.instance_created_at is not None:
             return self.clipped(self.life - (now - status.instance_created_at.timestamp()))
         if status.idle_since is not None:
             return self.clipped(self.spec.limits.max_idle_seconds - (now - status.idle_since.timestamp()))
-        work = max((self.rest_of_pod(pod.scope, pod.started_at.timestamp()) for pod in status.running), default=0)
+        work = max(map(self.rest_of_pod, status.running), default=0)
         return self.clipped(work + self.idle_after_work)
 
-    def rest_of_pod(self, scope: str | None, started_at: float) -> int:
+    def rest_of_pod(self, pod: RunningPod) -> int:
         """Return for how long a pod is expected to run yet."""
-        return max(0, int(self.duration(scope) - max(0.0, self.books.now - started_at)))
+        if pod.pod_uid in self.books.lasting.pods:
+            return self.left
+        return max(0, int(self.duration(pod.scope) - max(0.0, self.books.now - pod.started_at.timestamp())))
+
+    def coming(self, scope: str) -> int:
+        """Return what pods of a scope are expected to use that do not end and are not recorded yet."""
+        return self.books.lasting.unrecorded[accounting.ScopePool(scope, self.name)] * self.left
 
     def duration(self, scope: str | None) -> int:
         """Return how long a scope's pods run here."""
@@ -194,6 +206,7 @@ def _of_pool(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Limit]
             used=used.seconds.get(outlook.name, 0),
             expected=sum(outlook.rests) + outlook.unrecorded * outlook.each,
             each=outlook.each,
+            each_endless=outlook.left,
         )
     if limits.target_max_cost_per_month is not None:
         yield _of_money(outlook, used, limits.target_max_cost_per_month)
@@ -203,8 +216,10 @@ def _of_money(outlook: _Outlook, used: accounting.MonthToDate, limit: int) -> Li
     """Reckon with the dearest type that the pool may start: nobody knows yet which one it will be."""
     capacity, known = outlook.spec.specifications.capacity_type, outlook.books.prices
     kinds = {*outlook.spec.specifications.instance_types, *(one.status.instance_type or "" for one in outlook.living)}
-    costs = [known.cost_micros(kind, capacity, seconds=outlook.each) or 0 for kind in kinds]
-    each = max(costs, default=0)
+    each, each_endless = (
+        max((known.cost_micros(kind, capacity, seconds=seconds) or 0 for kind in kinds), default=0)
+        for seconds in (outlook.each, outlook.left)
+    )
     rests = (
         known.cost_micros(one.status.instance_type or "", capacity, seconds=rest) or 0
         for one, rest in zip(outlook.living, outlook.rests, strict=True)
@@ -216,6 +231,7 @@ def _of_money(outlook: _Outlook, used: accounting.MonthToDate, limit: int) -> Li
         used=used.cost_micros.get(outlook.name, 0),
         expected=sum(rests) + outlook.unrecorded * each,
         each=each,
+        each_endless=each_endless,
     )
 
 
@@ -232,8 +248,9 @@ def _of_scopes(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Limi
                 scope=name,
                 most=limit,
                 used=used.scopes.get(accounting.ScopePool(name, outlook.name), 0),
-                expected=-(-work[name] // accounting.WHOLE) + starting * outlook.each,
+                expected=-(-work[name] // accounting.WHOLE) + starting * outlook.each + outlook.coming(name),
                 each=outlook.each,
+                each_endless=outlook.left,
             )
 
 
@@ -243,6 +260,6 @@ def _expected_work(outlook: _Outlook) -> Counter[str]:
     for instance in outlook.living:
         for pod in instance.status.running:
             if pod.scope is not None:
-                rest = outlook.clipped(outlook.rest_of_pod(pod.scope, pod.started_at.timestamp()))
+                rest = outlook.clipped(outlook.rest_of_pod(pod))
                 found[pod.scope] += rest * accounting.share_of(pod)
     return found

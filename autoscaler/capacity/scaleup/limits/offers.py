@@ -9,7 +9,7 @@ from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import Group, Limit, LimitKind, Reason, Rejection, Template
 from autoscaler.capacity.records import accounting, pool_lives
 from autoscaler.capacity.scaleup import templates
-from autoscaler.capacity.scaleup.limits import budgets, costs
+from autoscaler.capacity.scaleup.limits import budgets, costs, lasting
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 
@@ -29,7 +29,8 @@ def limits(snapshot: Snapshot) -> tuple[Limit, ...]:
 @functools.lru_cache(maxsize=2)
 def monthly(snapshot: Snapshot) -> tuple[Limit, ...]:
     """Return what the month's budgets say."""
-    if not budgets.limited_pools(snapshot.pools, snapshot.scopes):
+    limited = budgets.limited_pools(snapshot.pools, snapshot.scopes)
+    if not limited:
         return ()
     lives = snapshot.lives if snapshot.lives is not None else pool_lives.lives(snapshot.instances)
     recorded = {name: len(there.living) for name, there in lives.items()}
@@ -43,6 +44,7 @@ def monthly(snapshot: Snapshot) -> tuple[Limit, ...]:
             unrecorded=unrecorded,
             durations=snapshot.durations,
             prices=snapshot.prices,
+            lasting=lasting.lasting(snapshot, limited),
         ),
         used(snapshot),
     )

@@ -3,13 +3,14 @@
 Knows how many more nodes each group may get, by itself and under limits that groups share, and never gives more.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from math import ceil
 from typing import Final, assert_never
 
 from autoscaler.api.settings.scaling import Expander
 from autoscaler.capacity import model
-from autoscaler.capacity.scaleup.placement import supply_rows
+from autoscaler.capacity.scaleup.placement import demand_rows, supply_rows
 
 _MANY: Final = 1 << 60
 _EQUAL: Final = 1e-9
@@ -34,6 +35,8 @@ class Chooser:
             self._nodes[place] += group.nodes
         self.open = supply_rows.mask(group.refused is None and group.more > 0 for group in field.groups)
         """The groups that may get at least one more node."""
+        self.open_endless = self.open
+        """The same for pods that do not end."""
         self._close_limited()
 
     def estimate(self, groups: int, wanted: Sequence[int]) -> list[tuple[supply_rows.Family, float]]:
@@ -75,14 +78,24 @@ class Chooser:
             return groups[0]
         return min(groups, key=lambda number: self._nodes[self._field.places[number]])
 
-    def deal(self, groups: Sequence[int], wanted: int) -> list[tuple[int, int]]:
+    def open_for(self, portion: demand_rows.Portion) -> int:
+        """Return the groups that may get at least one more node for a portion."""
+        return self.open_endless if portion.row.demand.is_endless else self.open
+
+    def reserve(self, pool: str, nodes: int) -> None:
+        """Take off what pods that do not end will use of nodes that are there or on their way."""
+        for limit in self._limits:
+            limit.reserve(pool, nodes)
+        self._close_limited()
+
+    def deal(self, groups: Sequence[int], wanted: int, *, is_endless: bool = False) -> list[tuple[int, int]]:
         """Take nodes from groups: evenly over zones if balance is asked for, else by their order."""
         given: dict[int, int] = {}
         hands = self._hands(groups)
         while wanted > 0 and hands:
             step, lowest = self._step(hands, wanted)
             for hand in lowest[:wanted] if step == 1 else lowest:
-                taken = self._take(hand[0], min(step, wanted))
+                taken = self._take(hand[0], min(step, wanted), is_endless=is_endless)
                 wanted -= taken
                 given[hand[0]] = given.get(hand[0], 0) + taken
                 if taken < step and wanted > 0:
@@ -90,8 +103,8 @@ class Chooser:
             hands = [hand for hand in hands if hand]
         return [(number, nodes) for number, nodes in sorted(given.items()) if nodes]
 
-    def why_closed(self, number: int) -> model.Rejection | None:
-        """Tell why a group may get no more nodes; None if it may."""
+    def why_closed(self, number: int, *, is_endless: bool = False) -> model.Rejection | None:
+        """Tell why a group may get no more nodes, for pods that end or do not; None if it may."""
         group = self._field.groups[number]
         if group.refused is not None:
             return group.refused
@@ -99,8 +112,8 @@ class Chooser:
             most = group.nodes + group.more
             return model.Rejection(reason=model.Reason.AT_MAXIMUM, wanted=most - self._more[number], available=most)
         for limit in self._limits:
-            if limit.allows(self._family(number)) <= 0:
-                return limit.rejection(self._family(number))
+            if limit.allows(self._family(number), is_endless=is_endless) <= 0:
+                return limit.rejection(self._family(number), is_endless=is_endless)
         return None
 
     def _judge(
@@ -137,16 +150,18 @@ class Chooser:
         above = min((count for count in counts if count > low), default=low + wanted)
         return max(1, min(above - low, wanted // len(lowest))), lowest
 
-    def _take(self, number: int, wanted: int) -> int:
+    def _take(self, number: int, wanted: int, *, is_endless: bool) -> int:
         family = self._family(number)
-        taken = min(wanted, self._more[number], *(limit.allows(family) for limit in self._limits))
+        allowed = (limit.allows(family, is_endless=is_endless) for limit in self._limits)
+        taken = min(wanted, self._more[number], *allowed)
         if taken > 0:
             self._more[number] -= taken
             self._nodes[self._field.places[number]] += taken
             for limit in self._limits:
-                limit.spend(family, taken)
+                limit.spend(family, taken, is_endless=is_endless)
         if self._more[number] <= 0:
             self.open &= ~(1 << number)
+            self.open_endless &= self.open
         self._close_limited()
         return max(taken, 0)
 
@@ -154,8 +169,9 @@ class Chooser:
         for limit in self._limits:
             for family in self._field.families if limit.is_new() else ():
                 if limit.allows(family) <= 0:
-                    for number in family.members:
-                        self.open &= ~(1 << number)
+                    self.open &= ~family.groups
+                if limit.allows(family, is_endless=True) <= 0:
+                    self.open_endless &= ~family.groups
 
     def _family(self, number: int) -> supply_rows.Family:
         return self._field.families[self._field.family_of[number]]
@@ -169,15 +185,21 @@ class _Allowance:
         self._left = limit.left
         self._told = False
 
-    def allows(self, family: supply_rows.Family) -> int:
+    def allows(self, family: supply_rows.Family, *, is_endless: bool = False) -> int:
         """Return how many more nodes of a family it allows."""
         if self._limit.pool not in {"", family.pool}:
             return _MANY
-        return self._left // self._limit.takes(family.cpu_millis)
+        return max(0, self._left) // self._limit.takes(family.cpu_millis, is_endless=is_endless)
 
-    def spend(self, family: supply_rows.Family, nodes: int) -> None:
+    def spend(self, family: supply_rows.Family, nodes: int, *, is_endless: bool = False) -> None:
         if self._limit.pool in {"", family.pool}:
-            self._left -= nodes * self._limit.takes(family.cpu_millis)
+            self._left -= nodes * self._limit.takes(family.cpu_millis, is_endless=is_endless)
+            self._told = False
+
+    def reserve(self, pool: str, nodes: int) -> None:
+        """Take off what nodes will use beyond what was expected, as they get pods that do not end."""
+        if self._limit.pool in {"", pool} and self._limit.each_endless is not None:
+            self._left -= nodes * max(0, self._limit.each_endless - self._limit.each)
             self._told = False
 
     def is_new(self) -> bool:
@@ -185,10 +207,13 @@ class _Allowance:
         was, self._told = self._told, True
         return not was
 
-    def rejection(self, family: supply_rows.Family) -> model.Rejection:
+    def rejection(self, family: supply_rows.Family, *, is_endless: bool = False) -> model.Rejection:
         """Return the limit with all that was given, and how much one more node would take."""
+        wanted = self._limit.takes(family.cpu_millis, is_endless=is_endless)
         limit = self._limit.with_more(self._limit.left - self._left)
-        return model.Rejection(reason=model.Reason.LIMIT, wanted=limit.takes(family.cpu_millis), numbers=limit)
+        if is_endless and limit.each_endless is not None:
+            limit = dataclasses.replace(limit, each=wanted)
+        return model.Rejection(reason=model.Reason.LIMIT, wanted=wanted, numbers=limit)
 
 
 def nodes_filled(wanted: Sequence[int], family: supply_rows.Family) -> float:

@@ -81,7 +81,7 @@ class Portion:
         self.kind = row.kind & groups
         self.groups = row.groups & groups
         self.now = -1
-        """Of its groups, those that are its turn; it matters only where there are several tiers."""
+        """Of its groups, those that are its turn; it matters only with several tiers, or where pods do not end."""
 
     def choices(self, open_groups: int) -> int:
         """Return the groups to try now: those of the first tier that has any."""
@@ -131,6 +131,7 @@ def _rank(demand: model.Demand, pod_rules: rules.PodRules, largest: dict[str, in
         not _is_alone(pod_rules),
         -max(shares, default=0.0),
         -sum(sorted(shares)),
+        demand.turn,
         identity,
     )
 

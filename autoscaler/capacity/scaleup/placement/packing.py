@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from autoscaler.api import keys
 from autoscaler.capacity.scaleup.placement import choosing, demand_rows, index, rules, supply_rows
 
 _BLOCK: Final = 24
@@ -47,6 +48,7 @@ def pack(
     packed = Packed()
     _fill_rooms(supply, portions, packed)
     _fill_asked(supply, portions, packed)
+    _reserve(supply, chooser, packed)
     _Launching(supply, portions, chooser, packed, ways=(True, False) if may_deal else (False,)).run()
     return packed
 
@@ -91,6 +93,21 @@ def _fill_asked(supply: supply_rows.SupplyRows, portions: Sequence[demand_rows.P
             packed.asked.append((number, times, content))
             for portion, count in content:
                 portion.left -= count * times
+
+
+def _reserve(supply: supply_rows.SupplyRows, chooser: choosing.Chooser, packed: Packed) -> None:
+    """Have budgets count what pods that do not end will use of nodes that nothing else works on."""
+    for number, content in packed.rooms.items():
+        room = supply.rooms[number]
+        if room.is_idle and _is_endless(content):
+            chooser.reserve(room.labels.get(keys.INSTANCE_POOL, ""), 1)
+    for number, nodes, content in packed.asked:
+        if _is_endless(content):
+            chooser.reserve(supply.asked[number].key.pool, nodes)
+
+
+def _is_endless(content: Content) -> bool:
+    return any(portion.row.demand.is_endless for portion, _ in content)
 
 
 def _fitting(portion: demand_rows.Portion, count: int, free: list[int], tally: rules.Tally) -> int:
@@ -235,8 +252,9 @@ class _Launching:
         self._packed = packed
         self._portions = [portion for portion in portions if portion.left]
         self._orders: dict[int, _PackingOrder] = {}
-        self._tiered = [portion for portion in self._portions if len(portion.tiers) > 1]
-        self._open = -1
+        self._turning = [each for each in self._portions if len(each.tiers) > 1 or each.row.demand.is_endless]
+        """Those of which not all groups that are open are theirs to try."""
+        self._open = (-1, -1)
         self._alone: dict[int, int] = {}
         """Pods that need a node each, by the groups that would take them."""
         self._wanted = self._sums()
@@ -247,7 +265,7 @@ class _Launching:
         for portion in self._portions:
             while portion.left and not portion.together:  # who joins others starts no node
                 self._look_anew()
-                choices = portion.choices(self._open)
+                choices = portion.choices(self._chooser.open_for(portion))
                 if not choices or not self._commit(self._propose(portion, choices), portion.groups):
                     break
 
@@ -319,10 +337,10 @@ class _Launching:
 
     def _look_anew(self) -> None:
         """Groups have closed: it may be the turn of other tiers."""
-        if self._chooser.open != self._open:
-            self._open = self._chooser.open
-            for portion in self._tiered:
-                portion.now = portion.choices(self._open)
+        if (self._chooser.open, self._chooser.open_endless) != self._open:
+            self._open = (self._chooser.open, self._chooser.open_endless)
+            for portion in self._turning:
+                portion.now = portion.choices(self._chooser.open_for(portion))
 
     def _holding(self, content: Content, used: Sequence[int]) -> int:
         """Return the open groups that take a whole content."""
@@ -334,7 +352,7 @@ class _Launching:
     def _commit(self, proposal: _Proposal, groups: int) -> bool:
         """Repeat a content on as many nodes as demand and groups allow; tell whether there was any."""
         times = min(portion.left // count for portion, count in proposal.content)
-        dealt = self._chooser.deal(proposal.groups, times)
+        dealt = self._chooser.deal(proposal.groups, times, is_endless=_is_endless(proposal.content))
         for number, nodes in dealt:
             self._packed.groups.append((number, nodes, proposal.content))
             for portion, count in proposal.content:

@@ -27,9 +27,14 @@ class Explainer:
         self._refused = _merged(
             (number, group.refused) for number, group in enumerate(field.groups) if group.refused is not None
         )
-        self._closed = _merged(
-            (number, why) for number in range(len(field.groups)) if (why := chooser.why_closed(number)) is not None
-        )
+        self._closed = {
+            is_endless: _merged(
+                (number, why)
+                for number in range(len(field.groups))
+                if (why := chooser.why_closed(number, is_endless=is_endless)) is not None
+            )
+            for is_endless in {demand.is_endless for demand in field.situation.demands}
+        }
         self._keys: dict[int, tuple[NodeGroupKey, ...]] = {}
 
     def rejections(self, row: demand_rows.DemandRow) -> tuple[model.Rejection, ...]:
@@ -68,7 +73,7 @@ class Explainer:
             yield ~row.kind, model.Rejection(reason=model.Reason.LABEL_AFFINITY, what=key)
         if row.pod_rules.together and whole is None:
             yield self._field.group_index.all, model.Rejection(reason=model.Reason.HOST_AFFINITY)
-        yield from self._closed
+        yield from self._closed[row.demand.is_endless]
 
     def _named(self, groups: int) -> tuple[NodeGroupKey, ...]:
         known = self._keys.get(groups)

@@ -73,27 +73,37 @@ class Stage:
 
 @dataclass(slots=True, kw_only=True)
 class ScopeBudget:
-    """What is left of a scope's budgets, in instances, by pool."""
+    """What is left of a scope's budgets, by pool."""
 
+    limits: Mapping[str, Limit] = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, scope: str) -> "ScopeBudget":
         found = budgets.scope_limits(offers.monthly(snapshot))
-        return cls(left={key.pool: budget.more() for key, budget in found.items() if key.scope == scope})
+        limits = {key.pool: budget for key, budget in found.items() if key.scope == scope}
+        return cls(limits=limits, left={pool: budget.left for pool, budget in limits.items()})
 
-    def take(self, stage: Stage, wanted: int) -> int:
-        """Take as much as is wanted and there."""
+    def take(self, stage: Stage, wanted: int, *, is_endless: bool) -> int:
+        """Take as many instances as are wanted and affordable."""
         if stage.budget is None:
             return wanted
-        taken = min(wanted, self.left[stage.budget.pool])
-        self.left[stage.budget.pool] -= taken
+        pool, each = stage.budget.pool, stage.budget.takes(0, is_endless=is_endless)
+        taken = min(wanted, max(0, self.left[pool]) // each)
+        self.left[pool] -= taken * each
         return taken
 
-    def give_back(self, stage: Stage, unused: int) -> None:
+    def give_back(self, stage: Stage, unused: int, *, is_endless: bool) -> None:
         """Take back what was not used."""
         if stage.budget is not None:
-            self.left[stage.budget.pool] += unused
+            self.left[stage.budget.pool] += unused * stage.budget.takes(0, is_endless=is_endless)
+
+    def reserve(self, free: Iterable[Free]) -> None:
+        """Take off what pods that do not end will use of room that is there or on its way."""
+        for each in free:
+            limit = self.limits.get(each.pool)
+            if limit is not None:
+                self.left[each.pool] -= each.count * (limit.takes(0, is_endless=True) - limit.takes(0))
 
 
 def rationed(snapshot: Snapshot, scope: str) -> dict[str, ScopePool]:

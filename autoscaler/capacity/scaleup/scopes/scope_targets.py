@@ -17,7 +17,6 @@ from typing import Final
 
 from autoscaler import clock
 from autoscaler.api import keys
-from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import (
     Demand,
     Placement,
@@ -117,14 +116,8 @@ class _Trials:
         pools, there = frozenset[str]().union(*stage.tiers), self._situation
         groups = tuple(dataclasses.replace(each, more=_MANY) for each in there.groups if each.key.pool in pools)
         ones = {dataclasses.replace(each, count=1, pools=stage.tiers): key for key, each in demands.items()}
-        tried = _tried(stage.tiers, Situation(demands=tuple(ones), groups=groups, namespaces=there.namespaces))
+        tried = placement.place(Situation(demands=tuple(ones), groups=groups, namespaces=there.namespaces))
         return {**dict.fromkeys(demands), **{ones[each.demand]: each.rejections for each in tried.unplaced}}
-
-
-@remembered.RememberedEqual
-def _tried(_tiers: scope_pools.Tiers, situation: Situation) -> Placement:
-    """Place ones of a kind in empty pools: what comes of it changes seldom, and is asked in each cycle."""
-    return placement.place(situation)
 
 
 def _kind(demand: Demand) -> object:
@@ -221,6 +214,9 @@ class _Batch:
         """Take note of the room that is there or on its way."""
         self._free = {origin: there.get(whole, []) for origin, whole in self.whole.items()}
         self._room = {origin: sum(each.count for each in free) for origin, free in self._free.items()}
+        for origin, free in self._free.items():
+            if origin.is_endless:
+                self._purse.reserve(free)
 
     def why(self, origin: Demand) -> tuple[Rejection, ...]:
         """Return why pods of a demand were not asked for."""
@@ -252,7 +248,9 @@ class _Batch:
         if not any(self._rest.values()) or self._turn >= len(self._stages):
             self._turn = len(self._stages)
             return any(self._room.values())
-        self._purse.give_back(stage, min(self._asking.asked, sum(each.count for each in lost.values())))
+        for kind, origin in enumerate(self._asking.fitting):
+            unused = min(self._asking.given[kind], lost[origin].count) if origin in lost else 0
+            self._purse.give_back(stage, unused, is_endless=origin.is_endless)
         for part in here:
             if part.origin in lost:
                 self._why[part.origin] += lost[part.origin].rejections
@@ -268,18 +266,15 @@ class _Batch:
         rooms = {origin: self._room[origin] for origin in fitting}
         self._asking = _Asking(fitting=tuple(fitting), rooms=rooms, slots=(*busy, *taken))
         found = self._schedule(stage, self._asking)
-        wanted = sum(each.count for each in found.new)
-        asked = self._purse.take(stage, wanted)
+        given: Counter[int] = Counter()
+        for each in found.new:
+            given[each.kind] += self._purse.take(stage, each.count, is_endless=fitting[each.kind].is_endless)
+        is_cut = given.total() < sum(each.count for each in found.new)
         why = self._reasons(stage, found, busy=len(busy))
-        if asked < wanted:
-            why.append(Rejection(reason=Reason.LIMIT, numbers=stage.budget))
-        given = _first(found.new, asked)
         for number, origin in enumerate(fitting):
-            self._why[origin] += why
+            self._why[origin] += [*why, *_over_budget(stage, origin)] if is_cut else why
             self._add(origin, given[number], stage.tiers)
-        self._asking = dataclasses.replace(
-            self._asking, given=given, asked=asked, is_cut=asked < wanted, wake_at=found.wake_at
-        )
+        self._asking = dataclasses.replace(self._asking, given=given, is_cut=is_cut, wake_at=found.wake_at)
 
     def _schedule(
         self, stage: scope_pools.Stage, asking: "_Asking", most: Mapping[int, int] | None = None
@@ -303,7 +298,7 @@ class _Batch:
         count = self._room[origin] + more
         self._room[origin] = 0
         if count:
-            demand = dataclasses.replace(origin, count=count, pools=tiers)
+            demand = dataclasses.replace(origin, count=count, pools=tiers, turn=self._turn)
             self.parts.append(_Part(origin=origin, demand=demand, turn=self._turn))
 
     def _serve(self, stage: scope_pools.Stage, lost: Mapping[Demand, int]) -> None:
@@ -332,21 +327,19 @@ class _Asking:
     rooms: Mapping[Demand, int] = field(default_factory=dict)
     """How many pods of each need no new slot."""
     slots: tuple[latency.Slots, ...] = ()
-    given: Mapping[int, int] = field(default_factory=dict)
+    given: Counter[int] = field(default_factory=Counter)
     """How many new slots are asked for, by the place in `fitting`."""
-    asked: int = 0
     is_cut: bool = False
     """Whether a budget allowed less than was wanted."""
     wake_at: float | None = None
 
 
-def _first(new: Iterable[latency.Queued], count: int) -> Counter[int]:
-    """Count by kind the first so many pods."""
-    found: Counter[int] = Counter()
-    for each in new:
-        found[each.kind] += min(each.count, count)
-        count -= min(each.count, count)
-    return found
+def _over_budget(stage: scope_pools.Stage, origin: Demand) -> list[Rejection]:
+    """Say how much of the scope's budget one more instance for such pods would take."""
+    if stage.budget is None:
+        return []
+    each = stage.budget.takes(0, is_endless=origin.is_endless)
+    return [Rejection(reason=Reason.LIMIT, numbers=dataclasses.replace(stage.budget, each=each))]
 
 
 def _waits_since(pod: objects.Pod) -> float:

@@ -20,6 +20,8 @@ LIFECYCLES = st.sampled_from(list(cloud.Lifecycle))
 INSTANCE = st.none() | LIFECYCLES
 NODE = st.none() | st.booleans() | st.just("tainted")
 STEP = st.tuples(st.sampled_from(ZONES), st.integers(0, 2), INSTANCE, NODE)
+NO_TAINTS: unfinished.Listed = {}
+NOBODY = frozenset[cloud.InstanceId]()
 DISTURBED = ({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},)
 
 
@@ -41,11 +43,13 @@ def slowly(groups: tuple[cloud.NodeGroup, ...], nodes: Mapping[str, objects.Node
         staying = [one for one in group.instances if one.lifecycle is not cloud.Lifecycle.LEAVING]
         with_node = {one.provider_id: nodes[one.provider_id] for one in staying if one.provider_id in nodes}
         members = {one.provider_id for one in group.members}
-        offered = [
-            nodes[one.provider_id].allocatable
+        ready = [
+            (one.provider_id, nodes[one.provider_id])
             for one in group.instances
             if one.provider_id in nodes and nodes[one.provider_id].ready
         ]
+        lacking = [(key, each) for key, each in ready if unfinished.lacks(each, group, {}, is_new=True) is not None]
+        finished = [each.allocatable for key, each in ready if (key, each) not in lacking]
         said.append(
             (
                 with_node,
@@ -53,15 +57,14 @@ def slowly(groups: tuple[cloud.NodeGroup, ...], nodes: Mapping[str, objects.Node
                 len(with_node.keys() - members),
                 {each.meta.key.name for each in with_node.values() if each.ready},
                 [one.id for one in group.members if one.provider_id not in nodes or not nodes[one.provider_id].ready],
-                [each for each in with_node.values() if unfinished.lacks(each, group.node, is_new=True) is not None],
-                offered[0] if offered else None,  # all are of one type
+                [each for each in with_node.values() if unfinished.lacks(each, group, {}, is_new=True) is not None],
+                (tuple(finished[:1]), tuple((key, each.allocatable) for key, each in lacking)),  # all are of one type
             )
         )
     return said
 
 
 def incrementally(groups: tuple[cloud.NodeGroup, ...], nodes: Mapping[str, objects.Node]) -> list[object]:
-    none = frozenset[cloud.InstanceId]()
     snapshot = Snapshot(now=seen.NOW, groups=groups, by_provider=nodes)
     said: list[object] = []
     for group in groups:
@@ -73,8 +76,8 @@ def incrementally(groups: tuple[cloud.NodeGroup, ...], nodes: Mapping[str, objec
                 strangers,
                 emptiness._ready_of(groups, nodes)[group.name].keys(),
                 [one.id for one, _ in node_repair._unready(groups, nodes)[group.name]],
-                [each for _, each in unfinished._suspects(groups, nodes)[group.name]],
-                learned_allocatable._offered(groups, nodes, none)[group.name],
+                [each for _, each in unfinished._suspects(groups, nodes, NO_TAINTS)[group.name]],
+                learned_allocatable._offers(groups, nodes, NOBODY, NO_TAINTS)[group.name],
             )
         )
     return said

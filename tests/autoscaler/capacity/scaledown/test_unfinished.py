@@ -132,7 +132,7 @@ def test_an_instance_of_no_use_goes_at_once_and_is_replaced_where_its_group_is_a
 
 
 def test_a_node_that_is_not_ready_is_not_finished_and_others_decide_what_becomes_of_it() -> None:
-    assert unfinished.lacks(seen.node(ready=False), cloud.NodeTemplate(), is_new=False) == "it is not ready"
+    assert unfinished.lacks(seen.node(ready=False), seen.group(), {}, is_new=False) == "it is not ready"
     assert list(unfinished.never_finished(snapshot(ready=False))) == []
     assert unfinished.coming(snapshot(ready=False), seen.group()) == [seen.node(ready=False)]
 

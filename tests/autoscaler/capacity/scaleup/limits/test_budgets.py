@@ -1,5 +1,6 @@
 """Nothing is started whose expected life would pass a budget, and idle instances go once it is used."""
 
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from autoscaler.capacity.records import accounting, instance_status
 from autoscaler.capacity.records.accounting import Durations, ScopePool
 from autoscaler.capacity.scaleup.limits import budgets, costs
 from autoscaler.capacity.scaleup.limits.budgets import Books, State
+from autoscaler.capacity.scaleup.limits.lasting import Lasting
 from autoscaler.cloud.prices import Prices
 from tests.autoscaler.capacity import books
 from tests.autoscaler.capacity.books import START
@@ -134,12 +136,33 @@ def test_a_scope_has_what_its_pods_used_and_will_use_by_their_share_and_all_that
     assert budgets.scope_limits((got,)) == {ScopePool("team", "gpu"): got}
 
 
+def test_what_does_not_end_and_what_a_minimum_keeps_is_expected_to_use_the_rest_of_the_month() -> None:
+    left = accounting.month_end(START) - int(START)
+    ready = [instance(number, "Ready", START - 500, running=[work(START - 200)]) for number in (1, 2)]
+    idle = instance(3, "Ready", START - 500, idleSince=books.date(START - 30))
+    pools = {"gpu": pool(targetMaxSecondsPerMonth=2 * left)}
+    kept = Lasting(
+        pods=frozenset(), instances=frozenset({ready[0].metadata.name, idle.metadata.name}), unrecorded=Counter()
+    )
+    got = only(Books(now=START, pools=pools, instances=(*ready, idle), lasting=kept))
+    assert (got.expected, got.each, got.each_endless) == (2 * left + 500, 700, left)
+    running = Lasting(pods=frozenset({"p"}), instances=frozenset(), unrecorded=Counter({ScopePool("team", "gpu"): 2}))
+    made = Books(now=START, pools={"gpu": pool()}, scopes={"team": scope(5000)}, instances=ready[:1], lasting=running)
+    assert only(made).expected == 3 * left
+
+
 def test_money_is_reckoned_with_the_dearest_type() -> None:
     one = instance(1, "Ready", START - 500, idleSince=books.date(START - 30))
     spec = pool(targetMaxCostPerMonth=2)
     got = only(Books(now=START, pools={"gpu": spec}, instances=(one,), prices=PRICES))
     want = Limit(
-        kind=LimitKind.POOL_COST, pool="gpu", most=2_000_000, used=500_000, expected=70_000, each=700_000
+        kind=LimitKind.POOL_COST,
+        pool="gpu",
+        most=2_000_000,
+        used=500_000,
+        expected=70_000,
+        each=700_000,
+        each_endless=(accounting.month_end(START) - int(START)) * 1000,
     )  # a thousandth a second
     assert got == want
     assert got.more() == 2
