@@ -52,13 +52,10 @@ async def test_a_claim_that_nobody_binds_keeps_its_pod_from_all_nodes(world: Wor
     await refused(world, pod("p", volumes=claiming("none")), unbound)
     await claim(world, "unknown", storageClassName="unknown")
     await refused(world, pod("q", volumes=claiming("unknown")), unbound)
-    own = {
-        "metadata": {"name": world.unique("now")},
-        "provisioner": "example.com/none",
-        "volumeBindingMode": "Immediate",
-    }
-    await world.create(kinds.STORAGE_CLASSES, own)
-    await claim(world, "soon", storageClassName=own["metadata"]["name"])
+    name = world.unique("now")
+    at_once = {"provisioner": "example.com/none", "volumeBindingMode": "Immediate"}
+    await world.create(kinds.STORAGE_CLASSES, {"metadata": {"name": name}, **at_once})
+    await claim(world, "soon", storageClassName=name)
     await refused(world, pod("r", volumes=claiming("soon")), unbound)
 
 

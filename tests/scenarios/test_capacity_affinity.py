@@ -59,12 +59,12 @@ async def test_a_pod_joins_the_one_it_names_where_there_is_room_and_is_told_wher
     async with runtime(world):
         await asyncio.sleep(5)
         world.add_pod("cache", labels={"app": "cache"})
+        world.add_pod("other", cpu="3")  # on another node, which has room for half a core
         await asyncio.sleep(120)
-        for number in range(4):
-            world.add_pod(f"web-{number}", affinity=near("cache"))
+        for number in range(6):
+            world.add_pod(f"web-{number}", cpu="500m", affinity=near("cache"))
         await asyncio.sleep(600)
-        assert len(world.cloud.instances) == 1
-        assert len(world.bound()) == 3  # the cache and two that found room beside it
-        left = {f"web-{number}" for number in range(4)} - set(world.bound())
-        for name in left:
-            assert "the pod must share a node with one that it names" in told(world, name)[0]
+        joined = {pod for pod, node in world.bound().items() if node == world.bound()["cache"]} - {"cache"}
+        assert (len(world.cloud.instances), len(world.bound()), len(joined)) == (2, 7, 5)
+        (left,) = {f"web-{number}" for number in range(6)} - joined
+        assert "the pod must share a node with one that it names" in told(world, left)[0]

@@ -95,6 +95,22 @@ async def test_a_pod_is_told_again_when_its_claim_changes_and_served_when_it_can
         assert world.bound().keys() == {"p"}
 
 
+@pytest.mark.accept("G26")
+@simulated
+async def test_what_plans_do_not_know_starts_one_instance_over_all_groups_and_leaders() -> None:
+    world = World(schedules=False)
+    world.add_pool(types=TYPES, limits__maxIdleSeconds=60)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("refused")
+        await asyncio.sleep(600)
+        assert world.desired() == {}  # it was idle
+    async with runtime(world, "b"):
+        await asyncio.sleep(1800)
+    assert len(world.cloud.instances) == 1
+    assert "did not take such a pod although it had room" in told(world, "refused")[0]
+
+
 @pytest.mark.accept("G26", part="the scheduler is away")
 @simulated
 async def test_while_the_scheduler_is_away_pods_start_what_they_need_once_and_run_when_it_is_back() -> None:
@@ -134,6 +150,9 @@ async def test_pods_with_volumes_start_as_many_instances_as_attach_them_and_all_
         add_pods(world, 15, "more")  # as much as is left
         await asyncio.sleep(300)
         assert (len(world.bound()), len(world.cloud.instances)) == (75, 3)
+        add_pods(world, 1, "last")  # there is cpu for it, and no volume can be attached any more
+        await asyncio.sleep(300)
+        assert (len(world.bound()), len(world.cloud.instances)) == (76, 4)
 
 
 @pytest.mark.accept("G28")
@@ -154,7 +173,7 @@ async def test_what_nodes_of_a_type_attach_is_learned_from_their_csi_nodes() -> 
         assert len(world.cloud.instances) == 2
 
 
-@pytest.mark.accept("G28")
+@pytest.mark.accept("G26", "G28")
 @simulated
 async def test_a_pod_with_more_volumes_than_any_node_attaches_starts_nothing() -> None:
     world = World()

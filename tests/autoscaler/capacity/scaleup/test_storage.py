@@ -27,7 +27,7 @@ def test_a_pod_goes_where_all_of_its_volumes_are() -> None:
         claim("free", storage_class="later"),
         storage_class("later", **LATER),
     )
-    assert storage.needs(there, shape("one", "two", "free"), "default").zones == {"b"}
+    assert storage.needs(there, shape("one", "two", "free"), "default").zones == frozenset({"b"})
     assert storage.needs(there, shape("here"), "default") == storage.Needs(hosts=frozenset({"x"}))
     assert storage.needs(there, shape("free"), "default").zones is None
     assert storage.needs(there, shape(), "default") == storage.NOTHING
@@ -36,7 +36,7 @@ def test_a_pod_goes_where_all_of_its_volumes_are() -> None:
 def test_a_claim_that_waits_for_its_pod_is_bound_where_its_class_allows() -> None:
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a"]}]}]
     there = stored(claim("c", storage_class="later"), storage_class("later", allowedTopologies=allowed, **LATER))
-    assert storage.needs(there, shape("c"), "default").zones == {"a"}
+    assert storage.needs(there, shape("c"), "default").zones == frozenset({"a"})
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def test_a_volumes_zones_are_those_that_all_its_terms_allow(made: volumes.Volume
 
 
 def test_a_local_volume_names_its_nodes() -> None:
-    assert volume({HOST: ["x"]}).hosts == {"x"}
-    assert volume({HOST: ["x"]}, {HOST: ["y"]}).hosts == {"x", "y"}
+    assert volume({HOST: ["x"]}).hosts == frozenset({"x"})
+    assert volume({HOST: ["x"]}, {HOST: ["y"]}).hosts == frozenset({"x", "y"})
     assert volume({ZONE: ["a"]}).hosts is None
 
 
