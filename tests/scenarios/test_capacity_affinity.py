@@ -34,6 +34,10 @@ async def test_pods_that_stay_together_get_one_instance_that_holds_all_of_them()
         assert len(world.bound()) == 5
         assert len(set(world.bound().values())) == len(world.cloud.instances) == 1
         assert told(world, "web-0") == []
+        world.add_pod("late", cpu="4", labels={"app": "web"}, affinity=near("web"))
+        await asyncio.sleep(300)
+        assert len(world.cloud.instances) == 1
+        assert "the pod must share a node with one that it names" in told(world, "late")[0]
 
 
 @pytest.mark.accept("G30")
@@ -63,7 +67,7 @@ async def test_a_pod_joins_the_one_it_names_where_there_is_room_and_is_told_wher
         await asyncio.sleep(120)
         for number in range(6):
             world.add_pod(f"web-{number}", cpu="500m", affinity=near("cache"))
-        await asyncio.sleep(600)
+        await asyncio.sleep(20)  # before anything is learned from nodes that do not take it
         joined = {pod for pod, node in world.bound().items() if node == world.bound()["cache"]} - {"cache"}
         assert (len(world.cloud.instances), len(world.bound()), len(joined)) == (2, 7, 5)
         (left,) = {f"web-{number}" for number in range(6)} - joined
