@@ -122,13 +122,13 @@ async def test_a_pod_that_nobody_was_told_of_yet_saves_its_node() -> None:
     world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
     async with runtime(world):
         await asyncio.sleep(5)
+        world.cluster.faults.watch_lag_seconds = 20.0
+        world.cluster.faults.cut_watches("a")  # long before: it is no gap any more
         world.add_pod("one")
-        await asyncio.sleep(90)
+        await asyncio.sleep(120)
         requests = sent(world)
         world.delete_pod("one")
-        node = await until_marked(world, 90)
-        world.cluster.faults.watch_lag_seconds = 20.0
-        world.cluster.faults.cut_watches("a")
+        node = await until_marked(world, 150)
         await asyncio.sleep(1.5)
         world.add_pod("two", nodeName=node)
         await asyncio.sleep(15)
