@@ -37,6 +37,9 @@ class CountedCloud:
     async def templates(self, templates: Collection[port.TemplateRef]) -> Mapping[port.TemplateRef, port.Template]:
         return await self._count("templates", self._cloud.templates(templates))
 
+    async def images(self, templates: Collection[port.TemplateRef]) -> Mapping[port.TemplateRef, str]:
+        return await self._count("images", self._cloud.images(templates))
+
     async def aclose(self) -> None:
         await self._cloud.aclose()
 

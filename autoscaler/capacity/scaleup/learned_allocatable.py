@@ -186,7 +186,7 @@ class _Offers(NamedTuple):
 
 @remembered.Remembered
 def _shown(
-    groups: Iterable[cloud.NodeGroup],
+    groups: tuple[cloud.NodeGroup, ...],
     nodes: Mapping[str, objects.Node],
     outdated: Collection[cloud.InstanceId],
     were_ready: Collection[str],
