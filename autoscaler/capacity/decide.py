@@ -17,11 +17,12 @@ from autoscaler.capacity.plan import NOTHING, Disruption, Launch, Memory, Plan, 
 from autoscaler.capacity.records import instance_records
 from autoscaler.capacity.reporting import pool_status
 from autoscaler.capacity.scaledown import drain_plan, drift, emptiness, node_repair, pool_teardown
-from autoscaler.capacity.scaleup import allocatable_retry, attachments, demand, ephemeral, machine_demand, supply
+from autoscaler.capacity.scaleup import allocatable_retry, demand, ephemeral, machine_demand, supply
 from autoscaler.capacity.scaleup.colocation import colocation, gangs
 from autoscaler.capacity.scaleup.limits import offers
 from autoscaler.capacity.scaleup.missed_placements import Landed, Waiting
 from autoscaler.capacity.scaleup.scopes import scope_targets
+from autoscaler.capacity.scaleup.storage import attachments
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 

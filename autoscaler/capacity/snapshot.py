@@ -14,7 +14,7 @@ from autoscaler.capacity.records.accounting import Durations, MonthToDate, Scope
 from autoscaler.capacity.records.pool_lives import PoolLives
 from autoscaler.capacity.records.record_index import IndexedRecords
 from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Waiting
-from autoscaler.capacity.scaleup.storage import Storage
+from autoscaler.capacity.scaleup.storage.needs import Storage
 from autoscaler.cloud import catalogue
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices

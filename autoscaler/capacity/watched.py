@@ -8,7 +8,9 @@ from autoscaler.api import resources
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.indexes import afresh, node_index, pod_index, remembered
-from autoscaler.capacity.scaleup import daemons, storage, volumes
+from autoscaler.capacity.scaleup import daemons
+from autoscaler.capacity.scaleup.storage import needs as storage
+from autoscaler.capacity.scaleup.storage import volume_objects
 from autoscaler.kube import kinds, objects, store
 
 INDEXED_PORTION: Final = 1000
@@ -28,10 +30,10 @@ class Watched:
         self.scopes = context.watch(SCOPES, objects.custom(resources.Scope))
         self.machines = context.watch(MACHINES, objects.custom(resources.Machine))
         self.daemons: store.Table[daemons.DaemonSet] = context.watch(kinds.DAEMON_SETS, daemons.decode)
-        self.volumes: store.Table[volumes.Volume] = context.watch(kinds.VOLUMES, volumes.volume)
-        self.volume_claims: store.Table[volumes.Claim] = context.watch(kinds.CLAIMS, volumes.claim)
-        self.storage_classes = context.watch(kinds.STORAGE_CLASSES, volumes.storage_class)
-        self.attach_limits = context.watch(kinds.CSI_NODES, volumes.attach_limits)
+        self.volumes: store.Table[volume_objects.Volume] = context.watch(kinds.VOLUMES, volume_objects.volume)
+        self.volume_claims: store.Table[volume_objects.Claim] = context.watch(kinds.CLAIMS, volume_objects.claim)
+        self.storage_classes = context.watch(kinds.STORAGE_CLASSES, volume_objects.storage_class)
+        self.attach_limits = context.watch(kinds.CSI_NODES, volume_objects.attach_limits)
         self._in_order = remembered.Remembered(_in_order)
         self._storage = remembered.Remembered(_storage)
 
@@ -57,10 +59,10 @@ class Watched:
 
 
 def _storage(
-    claims: Mapping[objects.Key, volumes.Claim],
-    found: Mapping[objects.Key, volumes.Volume],
-    classes: Mapping[objects.Key, volumes.StorageClass],
-    limits: Mapping[objects.Key, volumes.AttachLimits],
+    claims: Mapping[objects.Key, volume_objects.Claim],
+    found: Mapping[objects.Key, volume_objects.Volume],
+    classes: Mapping[objects.Key, volume_objects.StorageClass],
+    limits: Mapping[objects.Key, volume_objects.AttachLimits],
 ) -> storage.Storage:
     return storage.Storage(claims=claims, volumes=found, classes=classes, attach_limits=limits)
 

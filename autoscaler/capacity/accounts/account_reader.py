@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -59,10 +59,10 @@ class AccountReader:
         self._reopen_at: dict[str, float] = {}
         """When accounts that could not be used are tried again."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._groups = remembered.Remembered(_together)
-        self._lives = remembered.Remembered(_merged)  # a reading makes these anew
-        self._outdated = remembered.Remembered(_united)
-        self._launched_at = remembered.Remembered(_launched_at)
+        self._groups = remembered.Remembered(account_state.together)
+        self._lives = remembered.Remembered(account_state.merged)  # a reading makes these anew
+        self._outdated = remembered.Remembered(account_state.united)
+        self._launched_at = remembered.Remembered(account_state.launched_at)
         self.broken: dict[str, str] = {}
         """Accounts that cannot be used, and why."""
         self.calls: dict[str, counted.Calls] = {}
@@ -396,24 +396,3 @@ def _ceil(at: float, began: float) -> float:
 def _told(reading: view.Reading) -> tuple[object, ...]:
     """Return what of a reading others look at."""
     return reading.groups, reading.failures, reading.unread
-
-
-def _together(*groups: cloud.NodeGroup) -> tuple[cloud.NodeGroup, ...]:
-    return groups
-
-
-def _united(*told: frozenset[cloud.InstanceId] | None) -> frozenset[cloud.InstanceId]:
-    return frozenset(one for each in told for one in each or ())
-
-
-def _merged(*told: Mapping[cloud.InstanceId, cloud.InstanceTimes]) -> dict[cloud.InstanceId, cloud.InstanceTimes]:
-    return {one: life for each in told for one, life in each.items()}
-
-
-def _launched_at(*told: Mapping[cloud.InstanceId, Any]) -> dict[cloud.InstanceId, float]:
-    """Take, for each account, the lives of its instances and when they appeared."""
-    return {
-        one: max(life.launched_at, appeared.get(one, 0.0))
-        for lives, appeared in zip(told[::2], told[1::2], strict=True)
-        for one, life in lives.items()
-    }

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -176,3 +176,30 @@ def _user_data(template: cloud.Template | None) -> str | None:
 def _is_silent(life: cloud.InstanceTimes | None, *, is_listed: bool) -> bool:
     """Tell whether an instance has ended and the provider does not say when."""
     return not is_listed if life is None else life.is_over and life.ended_at is None
+
+
+# What several accounts say, as one
+
+
+def together(*groups: cloud.NodeGroup) -> tuple[cloud.NodeGroup, ...]:
+    """Return the groups of all accounts."""
+    return groups
+
+
+def united(*told: frozenset[cloud.InstanceId] | None) -> frozenset[cloud.InstanceId]:
+    """Return what any account tells."""
+    return frozenset(one for each in told for one in each or ())
+
+
+def merged(*told: Mapping[cloud.InstanceId, cloud.InstanceTimes]) -> dict[cloud.InstanceId, cloud.InstanceTimes]:
+    """Return the lives of all accounts' instances."""
+    return {one: life for each in told for one, life in each.items()}
+
+
+def launched_at(*told: Mapping[cloud.InstanceId, Any]) -> dict[cloud.InstanceId, float]:
+    """Take, for each account, the lives of its instances and when they appeared."""
+    return {
+        one: max(life.launched_at, appeared.get(one, 0.0))
+        for lives, appeared in zip(told[::2], told[1::2], strict=True)
+        for one, life in lives.items()
+    }

@@ -17,7 +17,7 @@ from autoscaler.capacity.model import Demand, Group, Limit, LimitKind, Reason, R
 from autoscaler.capacity.reporting import pool_status
 from autoscaler.capacity.scaleup import demand, ephemeral, missed_placements, placement, supply, templates
 from autoscaler.capacity.scaleup.limits import budgets
-from autoscaler.capacity.scaleup.storage import Storage
+from autoscaler.capacity.scaleup.storage.needs import Storage
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
 

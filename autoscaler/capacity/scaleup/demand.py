@@ -9,8 +9,9 @@ from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.capacity import work
 from autoscaler.capacity.indexes.pod_index import IndexedPods
 from autoscaler.capacity.model import Demand, Reason, Rejection
-from autoscaler.capacity.scaleup import placement, storage, unhelpful
+from autoscaler.capacity.scaleup import placement, unhelpful
 from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Waiting
+from autoscaler.capacity.scaleup.storage import needs as storage
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
 

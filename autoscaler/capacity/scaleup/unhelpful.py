@@ -18,8 +18,9 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.pools import UNHELPFUL_MAX, InstancePool
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.model import Reason, Rejection
-from autoscaler.capacity.scaleup import learned_allocatable, storage
+from autoscaler.capacity.scaleup import learned_allocatable
 from autoscaler.capacity.scaleup.missed_placements import MissedPlacement, Taking, Waiting
+from autoscaler.capacity.scaleup.storage import needs as storage
 from autoscaler.capacity.snapshot import Snapshot, Unhelpful
 from autoscaler.cloud import port as cloud
 

@@ -14,8 +14,8 @@ from autoscaler import clock
 from autoscaler.api import keys, resources
 from autoscaler.capacity import messages
 from autoscaler.capacity.reporting import explaining
-from autoscaler.capacity.scaleup import volumes
-from autoscaler.capacity.scaleup.storage import Storage
+from autoscaler.capacity.scaleup.storage import volume_objects
+from autoscaler.capacity.scaleup.storage.needs import Storage
 from autoscaler.control import plans
 from autoscaler.kube import kinds, objects, port, wire
 from autoscaler.kube.connection import client, credentials
@@ -104,9 +104,9 @@ async def _storage(api: port.Api, pod: objects.Pod) -> Storage:
     if not pod.shape.claims:
         return Storage()
     claims, found, classes = await asyncio.gather(
-        listing.read(api, kinds.CLAIMS, volumes.claim, namespace=pod.meta.key.namespace),
-        listing.read(api, kinds.VOLUMES, volumes.volume),
-        listing.read(api, kinds.STORAGE_CLASSES, volumes.storage_class),
+        listing.read(api, kinds.CLAIMS, volume_objects.claim, namespace=pod.meta.key.namespace),
+        listing.read(api, kinds.VOLUMES, volume_objects.volume),
+        listing.read(api, kinds.STORAGE_CLASSES, volume_objects.storage_class),
     )
     return Storage(
         claims={each.meta.key: each for each in claims},

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from autoscaler.api import keys
 from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import Room, Situation, Template
-from autoscaler.capacity.scaleup import storage
-from autoscaler.capacity.scaleup.volumes import EBS, AttachLimits
+from autoscaler.capacity.scaleup.storage import needs as storage
+from autoscaler.capacity.scaleup.storage.volume_objects import EBS, AttachLimits
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects, shapes
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.capacity.model import ATTACHABLE, Reason, Rejection
-from autoscaler.capacity.scaleup.volumes import AttachLimits, Claim, StorageClass, Volume
+from autoscaler.capacity.scaleup.storage.volume_objects import AttachLimits, Claim, StorageClass, Volume
 from autoscaler.kube import objects, shapes
 
 _BOUND: Final = "Bound"

@@ -4,8 +4,10 @@ from typing import Any
 
 from autoscaler.api import keys
 from autoscaler.capacity.model import Asked, Situation
-from autoscaler.capacity.scaleup import attachments, storage, supply
-from autoscaler.capacity.scaleup.volumes import EBS
+from autoscaler.capacity.scaleup import supply
+from autoscaler.capacity.scaleup.storage import attachments
+from autoscaler.capacity.scaleup.storage import needs as storage
+from autoscaler.capacity.scaleup.storage.volume_objects import EBS
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 from tests.autoscaler.capacity import builders, seen

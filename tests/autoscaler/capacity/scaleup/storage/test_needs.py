@@ -3,7 +3,8 @@
 import pytest
 
 from autoscaler.capacity.model import Reason
-from autoscaler.capacity.scaleup import storage, volumes
+from autoscaler.capacity.scaleup.storage import needs as storage
+from autoscaler.capacity.scaleup.storage import volume_objects
 from autoscaler.kube import shapes
 from tests.autoscaler.capacity import seen
 from tests.autoscaler.capacity.stored import claim, storage_class, stored, volume
@@ -54,7 +55,7 @@ def test_a_claim_that_waits_for_its_pod_is_bound_where_its_class_allows() -> Non
     ],
 )
 def test_a_claim_that_no_node_helps_says_why(
-    things: tuple[volumes.Claim | volumes.Volume | volumes.StorageClass, ...], want: Reason | None
+    things: tuple[volume_objects.Claim | volume_objects.Volume | volume_objects.StorageClass, ...], want: Reason | None
 ) -> None:
     refused = storage.needs(stored(*things), shape("c"), "default").refused
     assert (refused.reason if refused else None) is want

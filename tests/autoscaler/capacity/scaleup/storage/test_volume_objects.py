@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.capacity.scaleup import volumes
+from autoscaler.capacity.scaleup.storage import volume_objects
 from tests.autoscaler.capacity.stored import csi_node, storage_class, volume
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -21,7 +21,7 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
         (volume({ZONE: ["a"]}, {HOST: ["x"]}), None),
     ],
 )
-def test_a_volumes_zones_are_those_that_all_its_terms_allow(made: volumes.Volume, want: set[str] | None) -> None:
+def test_a_volumes_zones_are_those_that_all_its_terms_allow(made: volume_objects.Volume, want: set[str] | None) -> None:
     assert made.zones == want
 
 
@@ -33,7 +33,7 @@ def test_a_local_volume_names_its_nodes() -> None:
 
 def test_a_volume_names_the_driver_that_attaches_it() -> None:
     assert volume(csi={"driver": "efs.csi.aws.com"}).driver == "efs.csi.aws.com"
-    assert volume(awsElasticBlockStore={"volumeID": "vol-1"}).driver == volumes.EBS
+    assert volume(awsElasticBlockStore={"volumeID": "vol-1"}).driver == volume_objects.EBS
     assert volume().driver == ""
 
 
@@ -54,10 +54,10 @@ def test_a_class_says_when_and_where_volumes_are_made(
 
 
 def test_an_old_provisioner_is_the_driver_that_does_its_work() -> None:
-    assert storage_class("c", provisioner="kubernetes.io/aws-ebs").driver == volumes.EBS
+    assert storage_class("c", provisioner="kubernetes.io/aws-ebs").driver == volume_objects.EBS
 
 
 def test_a_driver_without_a_limit_has_none() -> None:
     assert csi_node("n", ebs=25, efs=None).limits == {"ebs": 25}
     raw = {"metadata": {"name": "n", "uid": "n", "resourceVersion": "1"}, "spec": {"drivers": None}}
-    assert volumes.attach_limits(msgspec.json.encode(raw)).limits == {}
+    assert volume_objects.attach_limits(msgspec.json.encode(raw)).limits == {}

@@ -1,0 +1,1 @@
+"""What volumes ask of nodes, and how many of them nodes attach."""
