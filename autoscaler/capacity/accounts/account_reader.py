@@ -241,7 +241,7 @@ class AccountReader:
     async def _rest(self, began: float, *, is_held: bool) -> None:
         """Wait until something is due; what comes within half a second is looked at together."""
         time = self._context.clock.monotonic
-        earliest = began + CHECK_SECONDS * math.floor((time() - began) / CHECK_SECONDS + 1)
+        earliest = began + CHECK_SECONDS * math.floor((time() - began + TICK_SECONDS) / CHECK_SECONDS + 1)
         while True:
             self._hurried.clear()
             due_at = earliest if is_held else clock.earliest(self._due_times())
