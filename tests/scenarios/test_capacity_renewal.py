@@ -163,7 +163,7 @@ async def restart_every(seconds: float) -> None:
 def test_a_kill_at_any_write_of_a_renewal_ends_as_if_nobody_had_been_killed() -> None:
     """One renewal, killed just before and just after each write to a node, a pod or a group; another takes over."""
     writes = virtual_time.run(renewal(at=0, after=False))
-    assert writes == 4  # one instance more, the mark, the eviction, the end: nothing is marked and spared again
+    assert writes == 5  # one instance more, mark, eviction, label for load balancers, end: nothing is spared again
     for at in range(1, writes + 1):
         for after in (False, True):
             virtual_time.run(renewal(at=at, after=after))
