@@ -210,3 +210,27 @@ def test_only_what_is_made_anew_elsewhere_is_asked_and_nothing_that_ends_is_over
     }
     assert finite <= set(waited(snapshot))
     assert not {pod for pod in waited(snapshot) if rows[int(pod[2:])][0] not in {"one", "two"}}
+
+
+def test_pools_that_stay_are_held_and_those_that_leave_are_let_go_once_empty_for_a_while() -> None:
+    names = frozenset({"workers", "others"})
+    assert pool_teardown.decide(world(unheld=names)).held == ("others",)
+    assert pool_teardown.decide(world(unheld=names, dissolving=True)).held == ()
+    deleted, since = frozenset({"workers"}), {"workers": seen.NOW - 5}
+    assert pool_teardown.decide(world(deleted=deleted, empty_since=since)).let_go == ("workers",)
+    assert pool_teardown.decide(world(empty_since=since)).let_go == ()
+    early = pool_teardown.decide(world(deleted=deleted))
+    assert (early.let_go, early.wake_at) == ((), seen.NOW + 5)
+    works = pool_teardown.decide(world(seen.pod(node="one", owner="Job"), deleted=deleted, empty_since=since))
+    assert (works.let_go, works.wake_at) == ((), SINCE + 100)
+
+
+def test_a_stack_is_over_once_all_its_pools_are_empty_and_leaves_once_services_had_their_time() -> None:
+    service = seen.pod("service", node="one", owner="ReplicaSet")
+    more: dict[str, Any] = {"dissolving": True, "empty_since": {"workers": seen.NOW - 5}}
+    assert not pool_teardown.decide(world(seen.pod(node="one", owner="Job"), **more)).is_over
+    assert pool_teardown.decide(world(**more)).leaves
+    waits = pool_teardown.decide(world(service, **more))
+    assert (waits.is_over, waits.leaves) == (True, False)
+    assert not pool_teardown.decide(world(service, **more, closing_since=seen.NOW - 59)).leaves
+    assert pool_teardown.decide(world(service, **more, closing_since=seen.NOW - 60)).leaves
