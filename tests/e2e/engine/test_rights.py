@@ -16,7 +16,7 @@ import pytest
 from autoscaler.api import keys, names, version
 from tests import builders
 from tests.e2e import rays, rights, waiting
-from tests.e2e.engine import stacks
+from tests.e2e.engine import stacks, worker_chapters
 from tests.e2e.workers import queue_servers
 from tools.engine.engine import Engine
 from tools.engine.layout import Surroundings
@@ -306,43 +306,17 @@ class Story:
 
     def orphan(self) -> None:
         """A worker whose pool nobody has ever seen is let go."""
-        owner = {
-            "apiVersion": version.GROUP_VERSION,
-            "kind": "WorkerPool",
-            "name": "ghost",
-            "uid": secrets.token_hex(8),
-        }
-        metadata = {
-            "name": "ghost-abcde",
-            "labels": {keys.WORKER_POOL: "ghost"},
-            "finalizers": [keys.FINALIZER],
-            "ownerReferences": [{**owner, "controller": True}],
-        }
-        container = {"name": "worker", "image": "worker:1"}
-        spec = {"containers": [container], "nodeSelector": {"nowhere": "none"}}
-        self.api.create(PODS, {"metadata": metadata, "spec": spec})
-        self.api.delete(f"{PODS}/ghost-abcde")
-        self.until(lambda: self.api.request("GET", f"{PODS}/ghost-abcde").status == 404)
+        path = worker_chapters.orphan(self.api, TEAM)
+        self.until(lambda: self.api.request("GET", path).status == 404)
 
     def stumble(self) -> None:
         """The API server fails while a worker is made; the pool says so, and says so again."""
-        hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-        hook = {
-            "name": "broken.example.com",
-            "clientConfig": {"url": "https://127.0.0.1:1/"},
-            "rules": [rule],
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": TEAM}},
-            "sideEffects": "None",
-            "admissionReviewVersions": ["v1"],
-        }
-        self.api.create(hooks, {"metadata": {"name": "broken"}, "webhooks": [hook]})
-        self.aws.client("sqs").send_message(QueueUrl=self._jobs(), MessageBody="a job")
-        self.until(lambda: self.told("jobs", count=2))
-        self.start()
-        reasons = self.told("jobs")
-        self.until(lambda: any(self.told("jobs")[reason] > count for reason, count in reasons.items()))
-        self.api.delete(f"{hooks}/broken")
+        with worker_chapters.no_new_pods(self.api, TEAM):
+            self.aws.client("sqs").send_message(QueueUrl=self._jobs(), MessageBody="a job")
+            self.until(lambda: self.told("jobs", count=2))
+            self.start()
+            reasons = self.told("jobs")
+            self.until(lambda: any(self.told("jobs")[reason] > count for reason, count in reasons.items()))
         self.until(lambda: self.worker_pods("jobs"))
 
     def _jobs(self) -> str:
