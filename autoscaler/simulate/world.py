@@ -9,6 +9,7 @@ import msgspec
 from autoscaler import clock
 from autoscaler.api import keys, policies, resources, version
 from autoscaler.api.manifests import Manifest
+from autoscaler.api.policies import identities
 from autoscaler.capacity.records import accounting
 from autoscaler.cloud import catalogue, node_templates
 from autoscaler.kube import kinds, port
@@ -99,8 +100,8 @@ class World:
                 path = kinds.JOBS.path(key.name, key.namespace)
                 self._send(port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH))
 
-    def _send(self, request: port.Request) -> None:
-        port.required(self.cluster.server.handle(request, _ADMIN))
+    def _send(self, request: port.Request, user: str = _ADMIN) -> None:
+        port.required(self.cluster.server.handle(request, user))
 
     def _furnish(self, stack: Stack) -> None:
         for name in (NAMESPACE, *sorted({one.namespace for one in self.trace.work().values()})):
@@ -117,7 +118,7 @@ class World:
             self._open(name, queue)
 
     def _charge(self, pool: str, seconds: int) -> None:
-        """Write into the books what a pool has used this month: one instance that is gone has used it."""
+        """Record what a pool has used this month, as the runtime would: one instance that is gone has used it."""
         name = f"{pool}-001"
         meta = {"apiVersion": version.GROUP_VERSION, "kind": "Instance", "metadata": {"name": name}}
         self.create({**meta, "spec": {"pool": pool, "number": 1}})
@@ -125,7 +126,8 @@ class World:
         status = {"status": {"phase": "Terminated", "months": {month: {"seconds": seconds}}}}
         path = _KINDS["Instance"].path(name, subresource="status")
         body = msgspec.json.encode(status)
-        self._send(port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH))
+        runtime = identities.account_user(RUNTIME.namespace, RUNTIME.service_account)
+        self._send(port.Request(method="PATCH", path=path, body=body, content_type=port.MERGE_PATCH), runtime)
 
     def _open(self, name: str, queue: Queue) -> None:
         """Make a queue, the Deployment that its workers are modelled on, and its WorkerPool."""

@@ -330,7 +330,7 @@ async def test_an_hour_in_which_nothing_happens_takes_hardly_a_write() -> None:
         await asyncio.sleep(300)
         counted, before = writes(world), world.calls(faults.Call.GROUPS)
         await asyncio.sleep(3600)
-        assert sum(counted.values()) <= 61  # what the pool has used, once a minute
+        assert sum(counted.values()) <= 67  # what the pool has used, once a minute; why a pod waits, every ten
         assert world.calls(faults.Call.GROUPS) - before <= 61
 
 

@@ -67,7 +67,12 @@ def _outcome(record: Record, target: Target, pods: list[PodWait]) -> Outcome:
     for pod in pods:
         if pod.wait.seconds(record.ends_at) > target.seconds:
             obstacles.update(set(_in_the_way(record, target, pod)) or {NOTHING})
-    return Outcome(target=target, seconds=outcome.seconds, obstacles=tuple(obstacles.most_common()))
+    return Outcome(target=target, seconds=outcome.seconds, obstacles=tuple(sorted(obstacles.items(), key=_most_first)))
+
+
+def _most_first(obstacle: tuple[str, int]) -> tuple[int, str]:
+    what, count = obstacle
+    return -count, what
 
 
 def _in_the_way(record: Record, target: Target, pod: PodWait) -> Iterator[str]:

@@ -77,7 +77,7 @@ def test_what_only_the_runtime_may_do_is_bound_to_the_account_that_it_runs_under
 
     world = monitor.run(program)
     want = policies.about_runtime(policies.Runtime(namespace="scaling", service_account="theirs"))
-    assert len(want) == 12
+    assert len(want) == 13
     for policy in want:
         made, binding = policy.manifests()
         assert world.one("AdmissionPolicy", f"p.{policy.name}").inputs["spec"] == made["spec"]
