@@ -203,15 +203,17 @@ def _within(
     replaced: Counter[str] = Counter(replacing)
     chosen: list[Disruption] = []
     for removal in due:
+        if len(chosen) == AT_ONCE:
+            break
         is_surplus = removal.reason is Reason.OVER_LIMIT
         if is_surplus and over[removal.pool] >= surplus.get(removal.pool, 0):
             continue
         beyond, above = spare[removal.group]
-        if len(chosen) < AT_ONCE and taken[removal.group] < beyond + above:
+        if taken[removal.group] < beyond + above:
             taken[removal.group] += 1
             over[removal.pool] += 1
             chosen.append(dataclasses.replace(removal, decrement=taken[removal.group] > beyond))
-        elif removal.reason in _REPLACED and len(chosen) < AT_ONCE:
+        elif removal.reason in _REPLACED:
             if removal.reason in _ONE_BY_ONE and replaced[removal.pool]:
                 continue
             replaced[removal.pool] += removal.reason in _ONE_BY_ONE

@@ -44,6 +44,7 @@ class Terminator:
         self._context = context
         self._calls = calls
         self._nodes = nodes
+        self._by_provider = nodes.index(_provider_ids)
         self._pools = pools
         self._drainer = drainer.Drainer(context, nodes)
         self._volumes = attached_volumes.AttachedVolumes(context)
@@ -125,9 +126,8 @@ class Terminator:
 
     async def _has_work(self, node: objects.Node | None) -> bool:
         """Tell whether anything works on an instance, whatever nodes it has."""
-        provider_id = node.provider_id if node is not None else ""
-        names = [other.meta.key.name for other in self._nodes if other.provider_id == provider_id]
-        found = [await listing.pods_on(self._context.api, name) for name in names]
+        same = list(self._by_provider.get(node.provider_id if node is not None else ""))
+        found = [await listing.pods_on(self._context.api, key.name) for key in same]
         return any(work.is_work(pod) for pods in found for pod in pods)
 
     def tell(self, outcome: cloud_calls.Outcome) -> None:
@@ -146,3 +146,7 @@ class Terminator:
         pool = self._pools.get(objects.Key("", each.pool))
         if pool is not None:
             self._context.tell(POOLS, pool, reason, message, is_warning=True)
+
+
+def _provider_ids(node: objects.Node) -> tuple[str, ...]:
+    return (node.provider_id,)
