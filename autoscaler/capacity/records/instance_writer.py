@@ -14,6 +14,7 @@ import structlog
 from autoscaler import control
 from autoscaler.api import resources
 from autoscaler.api.resources.pools import InstancePoolSpec
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.accounts import account_reader
 from autoscaler.capacity.indexes import afresh, remembered
 from autoscaler.capacity.records import (
@@ -27,6 +28,7 @@ from autoscaler.capacity.records import (
     record_index,
 )
 from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import Prices
 from autoscaler.kube import kinds, objects, port, store
 from autoscaler.kube.writing import writer
@@ -73,6 +75,8 @@ class InstanceWriter:
         """Objects that are yet to be looked at although nothing of them changed."""
         self._unchanged: frozenset[str] = frozenset()
         """Those of the present look of which nothing is known to have changed."""
+        self._questions: dict[cloud.InstanceId, NodeGroupKey | None] = {}
+        """Instances that the accounts are asked about, and the groups they are or were in."""
         self.durations: dict[accounting.ScopePool, accounting.Durations] = {}
         """How long pods of a scope run in a pool, from those that ended while we led."""
 
@@ -105,9 +109,8 @@ class InstanceWriter:
         """Write what was decided; False: not all could be written, and it must be done again."""
         missed = {each.name for each in plan.changes if not each.is_time_alone}
         self._rechecks.tell("record_changes", self._unchanged & missed)
-        self._accounts.ask({question.instance: question.group for question in plan.questions})
-        for question in plan.questions:
-            self._changes.note_instance(question.instance)
+        self._questions |= {question.instance: question.group for question in plan.questions}
+        self._accounts.ask(self._questions)
         created = all(await asyncio.gather(*map(self._create, plan.creates)))
         changed = all(await asyncio.gather(*map(self._change, plan.changes)))
         await asyncio.gather(*map(self._delete, plan.deletes))  # what fails is decided anew when it is looked at again
@@ -116,15 +119,24 @@ class InstanceWriter:
 
     def _sight(self, snapshot: Snapshot, *, is_everything: bool) -> instance_records.Sight:
         """Return what is seen of instances of which anything changed, and of some others; or of all."""
+        self._note_answers()
         changed = self._changes.take(snapshot, self._accounts.lives())
         if is_everything:
-            self._unchanged, changed = frozenset(), tuple(self._table)
+            self._unchanged, changed, self._questions = frozenset(), tuple(self._table), {}
         else:
             others = self._others(changed)
             self._unchanged = frozenset(key.name for key in others)
             changed = (*changed, *others.values())
             snapshot = self._changes.narrowed(snapshot, changed)
+            self._questions = self._changes.unasked(self._questions, changed)
         return self.sight(snapshot, changed)
+
+    def _note_answers(self) -> None:
+        """Have those looked at of whom accounts could tell nothing; what they tell, or list, is seen as a change."""
+        lives, asked = self._accounts.lives(), self._accounts.asked()
+        for one in self._questions:
+            if one in asked and one not in lives:
+                self._changes.note_instance(one)
 
     def sight(self, snapshot: Snapshot, records: tuple[Record, ...] | None = None) -> instance_records.Sight:
         """Return what is seen of the instances of these objects; None: of all."""

@@ -7,6 +7,7 @@ can wait.
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
 
 from autoscaler.api import resources
 from autoscaler.capacity.indexes import pod_index
@@ -16,6 +17,7 @@ from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects, store
 
 Record = objects.Custom[resources.Instance]
+Q = TypeVar("Q")
 
 
 class RecordChanges:
@@ -70,6 +72,13 @@ class RecordChanges:
         taken, self._changed = self._existing(), set()
         free = {key: record for pool in self._short_pools() for key, record in self._lifeless.get(pool).items()}
         return (*taken, *(free[key] for key in free.keys() - {record.meta.key for record in taken}))
+
+    def unasked(
+        self, questions: Mapping[cloud.InstanceId, Q], looked_at: Iterable[Record]
+    ) -> dict[cloud.InstanceId, Q]:
+        """Return the questions that nobody asks anew now: about instances that have objects, and not these."""
+        asked_anew = {one for record in looked_at for one in _instance_ids(record)}
+        return {one: about for one, about in questions.items() if one not in asked_anew and self._by_instance.get(one)}
 
     def same(self, record: Record) -> Mapping[objects.Key, Record]:
         """Return an object with all that have the same instance."""
