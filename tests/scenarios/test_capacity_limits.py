@@ -1,6 +1,7 @@
 """Limits in virtual time: of pools, of the cluster, and of a month; each is kept, and named where it holds back."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -30,6 +31,31 @@ async def test_limits_hold_and_each_is_named() -> None:
         message = world.events("NotTriggerScaleUp")[0]["message"]
         assert "the pool has 2 of at most 2 instances" in message
         assert "the pool is disabled" in message
+
+
+@pytest.mark.parametrize("limit", ["pool", "cluster"])
+@pytest.mark.parametrize("is_listed", [True, False], ids=["by priority", "alike"])
+def test_limited_instances_are_large_ones_before_the_next_pool_serves(limit: str, is_listed: bool) -> None:  # noqa: FBT001
+    @simulated
+    async def story() -> None:
+        world = World()
+        world.add_pool(
+            types=("m5.xlarge", "c5.2xlarge"), zones=("a",), limits__maxActiveInstances=10 if limit == "pool" else 99
+        )
+        world.add_pool("gpu", types=("p3.8xlarge",), zones=("a",))
+        if is_listed:
+            pools = [{"name": "workers", "priority": 2}, {"name": "gpu", "priority": 1}]
+            world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=pools))
+            world.patch(kinds.NAMESPACES, "default", {"metadata": {"labels": {keys.SCOPE: "research"}}})
+        async with runtime(world, scaling=Scaling(nodes=10 if limit == "cluster" else 99)):
+            await asyncio.sleep(5)
+            for number in range(68):
+                world.add_pod(f"p-{number}")
+            await asyncio.sleep(120)
+        types = Counter(node["metadata"]["labels"][keys.INSTANCE_TYPE] for node in world.nodes())
+        assert (types, len(world.bound())) == ({"c5.2xlarge": 10}, 68)
+
+    story()
 
 
 @pytest.mark.accept("G24")

@@ -4,7 +4,7 @@ Knows how many more nodes each group may get, by itself and under limits that gr
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Final, assert_never
 
@@ -22,8 +22,15 @@ _NEAR: Final = 0.05
 class Chooser:
     """Groups that may still get nodes, and the choice among them."""
 
-    def __init__(self, field: supply_rows.SupplyRows, policy: model.Policy) -> None:
+    def __init__(self, field: supply_rows.SupplyRows, policy: model.Policy, *, share: float | None = None) -> None:
+        """Begin; where instances are scarce, `share` tells which part of those left all that waits may fill.
+
+        Families of which it would fill more are left out; if it would of all, all but those that hold most are.
+        """
         self._field = field
+        self._share = share
+        self.had_enough = False
+        """Whether any family was within the share."""
         chain = policy.expanders
         self._balances = Expander.BALANCED in chain
         cut = chain.index(Expander.BALANCED) if self._balances else len(chain)
@@ -38,14 +45,30 @@ class Chooser:
         self.open_endless = self.open
         """The same for pods that do not end."""
         self._close_limited()
+        self._first_open = self.open
 
-    def estimate(self, groups: int, wanted: Sequence[int]) -> list[tuple[supply_rows.Family, float]]:
+    @property
+    def held_back(self) -> int:
+        """Return the groups that could get more nodes, had others not used up a limit on instances since."""
+        closed = self._first_open & ~self.open
+        reached = [limit for limit in self._limits if limit.is_of_instances] if closed else []
+        found = 0
+        for family in self._families(closed) if reached else ():
+            if any(limit.allows(family) <= 0 for limit in reached):
+                found |= family.groups & closed
+        return found & supply_rows.mask(more > 0 for more in self._more) if found else 0
+
+    def estimate(
+        self, groups: int, wanted_of: Callable[[int], Sequence[int]]
+    ) -> list[tuple[supply_rows.Family, float]]:
         """Return the families that look best for a demand as a whole, with how many nodes it would fill.
 
         Demand is taken as a liquid of its mix. Among families that are nearly as good as the best by the first
         expander, fewer and larger nodes come first.
         """
-        families = self._families(groups)
+        families, wanted = self._families(groups), wanted_of(groups)
+        if self._share is not None:
+            families = self._sparing(families, wanted, wanted_of, self._share)
         estimates = [_fluid(wanted, family.allocatable) for family in families]
         judged = self._judge(families, estimates)
         least = min(judged)
@@ -116,6 +139,26 @@ class Chooser:
                 return limit.rejection(self._family(number), is_endless=is_endless)
         return None
 
+    def _sparing(
+        self,
+        families: list[supply_rows.Family],
+        wanted: Sequence[int],
+        wanted_of: Callable[[int], Sequence[int]],
+        share: float,
+    ) -> list[supply_rows.Family]:
+        """Leave out families with which limits on instances would be reached before all is placed."""
+        for limit in self._limits:
+            bound = [each for each in families if limit.is_of_instances and limit.allows(each) < _MANY]
+            if bound:
+                under = sum(each.groups for each in self._field.families if limit.allows(each) < _MANY)
+                everything, most = wanted_of(under & self.open), limit.allows(bound[0]) * share
+                enough = [each for each in bound if nodes_filled(everything, each) <= most]
+                self.had_enough = self.had_enough or bool(enough)
+                least = min(nodes_filled(wanted, each) for each in bound) * (1 + _NEAR)
+                kept = enough or [each for each in bound if nodes_filled(wanted, each) <= least]
+                families = [each for each in families if each in kept or each not in bound]
+        return families
+
     def _judge(
         self, families: Sequence[supply_rows.Family], estimates: Sequence[tuple[float, list[float]]]
     ) -> list[float]:
@@ -184,6 +227,8 @@ class _Allowance:
         self._limit = limit
         self._left = limit.left
         self._told = False
+        self.is_of_instances = limit.kind in {model.LimitKind.POOL_INSTANCES, model.LimitKind.CLUSTER_NODES}
+        """Whether it counts nodes, however large."""
 
     def allows(self, family: supply_rows.Family, *, is_endless: bool = False) -> int:
         """Return how many more nodes of a family it allows."""

@@ -285,7 +285,7 @@ class _Launching:
         if settled is not None and self._ground.families[settled.family].groups & choices:
             family = self._ground.families[settled.family]
             return self._filled(seed, self._first(family, choices), evenly=settled.evenly)
-        candidates = self._chooser.estimate(choices, self._all_wanted(choices))
+        candidates = self._chooser.estimate(choices, self._all_wanted)
         if candidates[0][1] <= 1.0:  # all of it fits on one node, and the others are no smaller
             trials = [(candidates[0][0], False)]
         else:

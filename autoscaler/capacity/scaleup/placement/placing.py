@@ -18,6 +18,7 @@ from autoscaler.capacity.scaleup.placement import (
     near,
     packing,
     rejecting,
+    shortage,
     supply_rows,
     trimming,
     zones,
@@ -25,24 +26,39 @@ from autoscaler.capacity.scaleup.placement import (
 
 COMPARED: Final = 24
 """Where so many kinds of pods wait at most, two ways to fill nodes of one kind are compared as a whole."""
+SHARES: Final = (1.0, 0.75, 0.0)
+"""Where instances are scarce: the part of those left that all that waits may fill by estimate, 0 for the fewest."""
 
 
 def place(situation: model.Situation, policy: model.Policy | None = None) -> model.Placement:
+    """Place all demands; where limits on instances bite, sparing plans are made too, and the best counts."""
+    policy, known = policy or model.Policy(), _Known.of(situation)
+    best = _planned(known, policy)
+    for share in SHARES:
+        if not shortage.is_short(known.field, known.waiting, best.packed, best.chooser.held_back):
+            break
+        plan = _planned(known, policy, share)
+        best = min(best, plan, key=lambda each: (each.left, *shortage.cost(known.field, each.packed), each.nodes))
+        if not plan.chooser.had_enough:  # nor has it with a smaller share: the plan would be the same
+            break
+    return _result(known, best)
+
+
+def _planned(known: "_Known", policy: model.Policy, share: float | None = None) -> "_Attempt":
     """Place all demands; what zones turn out to lack leads to another attempt, a few at most, and the best counts."""
-    policy = policy or model.Policy()
-    known, learnt = _Known.of(situation), zones.Learnt()
+    learnt = zones.Learnt()
     best: _Attempt | None = None
     for _ in range(2 * len(known.field.zones) + 1):
-        attempt = _Attempt.make(known, policy, learnt)
+        attempt = _Attempt.make(known, choosing.Chooser(known.field, policy, share=share), learnt)
         before = best.left if best else None
         best = attempt if best is None or attempt.left < best.left else best
         if not attempt.is_worth_another or (before is not None and attempt.left >= before and not attempt.can_move):
             break
     assert best is not None  # noqa: S101 (the range is never empty)
     if len(known.waiting) <= COMPARED and best.kinds == 1:
-        plain = _Attempt.make(known, policy, learnt, may_deal=False)
+        plain = _Attempt.make(known, choosing.Chooser(known.field, policy, share=share), learnt, may_deal=False)
         best = min(best, plain, key=lambda attempt: (attempt.left, attempt.kinds, attempt.nodes))
-    return _result(known, best)
+    return best
 
 
 def why_not(situation: model.Situation, demand: model.Demand) -> tuple[model.Rejection, ...]:
@@ -88,9 +104,10 @@ class _Attempt:
     """Whether rows that stay together have a zone that was not tried."""
 
     @classmethod
-    def make(cls, known: _Known, policy: model.Policy, learnt: zones.Learnt, *, may_deal: bool = True) -> "_Attempt":
+    def make(
+        cls, known: _Known, chooser: choosing.Chooser, learnt: zones.Learnt, *, may_deal: bool = True
+    ) -> "_Attempt":
         field, waiting, census, together = known
-        chooser = choosing.Chooser(field, policy)
         division = zones.divide(field, waiting, census=census, open_groups=chooser.open, learnt=learnt)
         gathered = hosts.gather(field, division.portions, together)
         packed = packing.pack(field, gathered.portions, chooser, may_deal=may_deal)
