@@ -20,6 +20,15 @@ def ended(world: World) -> list[str]:
     return [one.id for one in world.cloud.instances.values() if not one.counts]
 
 
+def marks(world: World) -> dict[str, str | None]:
+    """Return what our mark says on each node."""
+    taints = {node["metadata"]["name"]: node["spec"].get("taints") or [] for node in world.nodes()}
+    return {
+        name: next((each["value"] for each in there if each["key"] == keys.REMOVING), None)
+        for name, there in taints.items()
+    }
+
+
 @pytest.mark.parametrize("seconds", [30 * 60.0, DAY])
 def test_an_instance_is_replaced_and_drained_before_its_maintenance(seconds: float) -> None:
     async def scenario() -> None:
@@ -68,18 +77,41 @@ async def test_what_ends_by_itself_is_left_to_end_until_an_hour_before_the_maint
         assert ended(world) == [instance]
 
 
+@pytest.mark.parametrize("seconds", [30 * 60.0, DAY])
+def test_an_idle_instance_that_is_due_for_maintenance_goes_at_once_also_at_the_minimum(seconds: float) -> None:
+    async def scenario() -> None:
+        world = World()
+        world.add_pool(zones=("a",), minimum=2)
+        async with runtime(world):
+            await asyncio.sleep(60)
+            doomed = min(world.cloud.instances)
+            world.cloud.announce_maintenance(doomed, seconds)
+            await asyncio.sleep(120)
+            assert ended(world) == [doomed]
+            assert world.desired() == {"workers-a-m5.xlarge": 2}
+            assert len(world.cloud.instances) == 3
+
+    virtual_time.run(scenario())
+
+
 @simulated
-async def test_an_idle_instance_that_is_due_for_maintenance_goes_at_once_also_at_the_minimum() -> None:
+async def test_a_node_that_was_only_restarted_takes_pods_again() -> None:
     world = World()
-    world.add_pool(zones=("a",), minimum=2)
+    world.add_pool(zones=("a",), minimum=1, limits__maxIdleSeconds=36_000)
+    service = Service(world, "web")
+    service.guard(available=1)  # its only pod cannot leave
     async with runtime(world):
+        await asyncio.sleep(30)
+        service.start(1)
         await asyncio.sleep(60)
-        doomed = min(world.cloud.instances)
-        world.cloud.announce_maintenance(doomed, DAY)
-        await asyncio.sleep(120)
-        assert ended(world) == [doomed]
-        assert world.desired() == {"workers-a-m5.xlarge": 2}
-        assert len(world.cloud.instances) == 3
+        (instance,) = world.cloud.instances
+        due = virtual_time.clock().now() + 1800
+        world.cloud.news.tell(cloud.MaintenanceScheduled(instances=(instance,), at=due))
+        await asyncio.sleep(3600)
+        assert marks(world) == {f"ip-{instance}": "Interrupted"}
+        await asyncio.sleep(3600)
+        assert marks(world) == {f"ip-{instance}": None}
+        assert service.running() == {"web-1": f"ip-{instance}"}
 
 
 @simulated

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
+from autoscaler.api import keys
 from autoscaler.capacity import disruption_taint, work
 from autoscaler.capacity.disruption_taint import Reason
 from autoscaler.capacity.plan import Disruption
@@ -21,10 +22,10 @@ def spared(snapshot: Snapshot, going: Collection[str]) -> tuple[objects.Node, ..
     """Return the nodes whose mark must come off: a pod came, they are needed, or who marked them is gone.
 
     A node whose instance ends already keeps it, for nothing may go there any more; so does one that the provider takes
-    away, and one that is replaced, while nobody can tell whether it must be.
+    away, until it is known not to have done so, and one that is replaced, while nobody can tell whether it must be.
     """
     marked = [node for node in disruption_taint.marked(snapshot.nodes) if node.meta.key.name not in going]
-    found = [node for node in marked if disruption_taint.of(node) != Reason.INTERRUPTED]
+    found = [node for node in marked if disruption_taint.of(node) != Reason.INTERRUPTED or _is_left(snapshot, node)]
     if not found:
         return ()
     members = {one.provider_id for group in snapshot.groups for one in group.members}
@@ -34,6 +35,12 @@ def spared(snapshot: Snapshot, going: Collection[str]) -> tuple[objects.Node, ..
         if node.provider_id in snapshot.unsure and disruption_taint.of(node) in {Reason.REPLACED, ""}
     ]
     return tuple(node for node in found if node.provider_id in members and node not in kept)
+
+
+def _is_left(snapshot: Snapshot, node: objects.Node) -> bool:
+    """Tell whether the time is over at which the provider was to take an instance away, or restart it."""
+    is_dated = not {keys.INTERRUPTED_AT, keys.MAINTENANCE_AT}.isdisjoint(node.meta.annotations)
+    return is_dated and instance_records.instance_id(node.provider_id) not in snapshot.doomed
 
 
 def leavers(snapshot: Snapshot, node: str, only: Collection[str] | None = None) -> tuple[objects.Pod, ...]:

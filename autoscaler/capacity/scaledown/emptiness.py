@@ -27,7 +27,9 @@ AT_ONCE: Final = 10
 SETTLE_SECONDS: Final = 5.0
 """Between marking a node and looking whether it is still empty: what was on its way there has arrived by then."""
 _ONE_BY_ONE: Final = frozenset({Reason.OUTDATED, Reason.MAINTENANCE})
-_REPLACED: Final = frozenset({Reason.NEVER_FINISHED, Reason.OUTDATED, Reason.MAINTENANCE, Reason.USED})
+_REPLACED: Final = frozenset(
+    {Reason.NEVER_FINISHED, Reason.OUTDATED, Reason.MAINTENANCE, Reason.INTERRUPTED, Reason.USED}
+)
 """Instances that go even where their group is at its minimum: it gets others for them."""
 
 
