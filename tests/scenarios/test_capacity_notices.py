@@ -8,6 +8,7 @@ from autoscaler.api import keys
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cloud import faults as cloud_faults
 from autoscaler.simulation.cluster.faults import Answer, Matching
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_services import Service
@@ -163,6 +164,25 @@ def test_an_announcement_that_cannot_be_written_is_told_again_and_written_in_the
             assert key in node["metadata"]["annotations"]
 
     virtual_time.run(scenario())
+
+
+@simulated
+async def test_maintenance_that_is_announced_while_the_account_does_not_answer_is_written() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("job", cpu="3")
+        await asyncio.sleep(60)
+    (instance,) = world.cloud.instances
+    world.cloud.faults.add(cloud_faults.Effect.REFUSE, cloud_faults.Call.GROUPS, times=None)
+    async with runtime(world, "b"):  # it knows the instance by its node alone
+        await asyncio.sleep(20)
+        due = virtual_time.clock().now() + DAY
+        world.cloud.news.tell(cloud.MaintenanceScheduled(instances=(instance,), at=due))
+        await asyncio.sleep(60)
+        (node,) = world.nodes()
+        assert node["metadata"]["annotations"][keys.MAINTENANCE_AT] == str(int(due))
 
 
 @simulated

@@ -161,11 +161,17 @@ class News:
             return True
         match event:
             case cloud.SpotInterruption() | cloud.RebalanceRecommended():
-                return self._accounts.knows(event.instance) or self._notices.has_node(event.instance)
+                return self._knows(event.instance)
             case cloud.GroupChanged():
                 return self._accounts.account_of(event.group) is not None
-            case cloud.InstancesChanged() | cloud.MaintenanceScheduled():
+            case cloud.InstancesChanged():
                 return any(map(self._accounts.knows, event.instances))
+            case cloud.MaintenanceScheduled():
+                return any(map(self._knows, event.instances))
+
+    def _knows(self, instance: cloud.InstanceId) -> bool:
+        """Tell whether an instance is ours: by its node, too, for its account may not answer just now."""
+        return self._accounts.knows(instance) or self._notices.has_node(instance)
 
     def _take(self, event: cloud.Event) -> None:
         match event:
@@ -188,8 +194,7 @@ class News:
             case cloud.RebalanceRecommended():
                 return [(keys.REBALANCE_AT, event.instance, now)]
             case cloud.MaintenanceScheduled():
-                ours = [one for one in event.instances if self._accounts.knows(one) or self._notices.has_node(one)]
-                return [(keys.MAINTENANCE_AT, one, event.at) for one in ours]
+                return [(keys.MAINTENANCE_AT, one, event.at) for one in event.instances if self._knows(one)]
             case cloud.GroupChanged() | cloud.InstancesChanged():
                 return []
 
