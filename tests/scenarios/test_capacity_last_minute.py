@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from autoscaler.api import keys
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port
@@ -151,26 +153,46 @@ def test_who_may_not_see_volume_attachments_ends_what_is_idle() -> None:
     virtual_time.run(scenario())
 
 
-@simulated
-async def test_ten_nodes_that_go_at_once_are_looked_up_in_one_list() -> None:
-    world = World()
-    world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
-    async with runtime(world):
-        await asyncio.sleep(5)
-        for number in range(10):
-            world.add_pod(f"p-{number}", cpu="3")
-        await asyncio.sleep(60)
-        assert len(world.nodes()) == 10
-        seen: list[str] = []
-        handle = world.cluster.server.handle
+def test_volumes_that_nobody_can_tell_of_just_now_are_waited_for_for_a_minute() -> None:
+    async def scenario() -> None:
+        world = World()
+        world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+        failing = Matching(method="GET", path="/apis/storage.k8s.io/v1/volumeattachments")
+        world.cluster.faults.add(Answer(code=500), failing, times=None)
+        async with runtime(world):
+            await asyncio.sleep(5)
+            world.add_pod("one", cpu="3")
+            await asyncio.sleep(60)
+            (instance,) = world.cloud.instances
+            world.delete_pod("one")
+            assert 120 <= await ended_after(world, instance, 200) <= 135
 
-        def counted(request: port.Request, user: str) -> port.Response:
-            seen.append(request.path)
-            return handle(request, user)
+    virtual_time.run(scenario())
 
-        world.cluster.server.handle = counted  # type: ignore[method-assign]
-        for number in range(10):
-            world.delete_pod(f"p-{number}")
-        await asyncio.sleep(100)
-        assert not [one for one in world.cloud.instances.values() if one.counts]
-        assert sum("volumeattachments" in path for path in seen) <= 3
+
+@pytest.mark.parametrize("zones", ["a", "abcdefghij"])
+def test_ten_nodes_that_go_at_once_are_looked_up_in_one_list(zones: str) -> None:
+    async def scenario() -> None:
+        world = World()
+        world.add_pool(zones=tuple(zones), maximum=10 // len(zones), limits__maxIdleSeconds=60)
+        async with runtime(world):
+            await asyncio.sleep(5)
+            for number in range(10):
+                world.add_pod(f"p-{number}", cpu="3")
+            await asyncio.sleep(60)
+            assert len(world.nodes()) == 10
+            seen: list[str] = []
+            handle = world.cluster.server.handle
+
+            def counted(request: port.Request, user: str) -> port.Response:
+                seen.append(request.path)
+                return handle(request, user)
+
+            world.cluster.server.handle = counted  # type: ignore[method-assign]
+            for number in range(10):
+                world.delete_pod(f"p-{number}")
+            await asyncio.sleep(100)
+            assert not [one for one in world.cloud.instances.values() if one.counts]
+            assert sum("volumeattachments" in path for path in seen) <= 3
+
+    virtual_time.run(scenario())

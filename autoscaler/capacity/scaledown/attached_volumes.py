@@ -4,6 +4,7 @@ The next pod that needs one waits for minutes if the instance goes first. They a
 DaemonSet may have one there for ever, and nothing may keep an idle instance for that.
 """
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -20,6 +21,7 @@ WAIT_SECONDS: Final = 60.0
 """From when a node was marked because it is empty: kubelet and CSI driver take a few seconds each."""
 FRESH_SECONDS: Final = 2.0
 """Several nodes go at once: one list is enough for them."""
+_FORBIDDEN: Final = 403
 
 
 class _Source(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,16 +48,22 @@ class AttachedVolumes:
     def __init__(self, context: control.ControllerContext) -> None:
         self._context = context
         self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
         self._by_node: dict[str, tuple[str, ...]] = {}
         self._left: dict[str, tuple[str, ...]] = {}
         """What was attached to nodes that were waited for in vain."""
 
     async def hold(self, node: objects.Node, each: Disruption, marked_at: float | None) -> bool:
         """Tell whether to wait for a node's volumes; what was waited for in vain is kept to be told."""
-        name = node.meta.key.name
-        there = (await self._read()).get(name, ())
-        now = self._context.clock.monotonic()
+        name, now = node.meta.key.name, self._context.clock.monotonic()
         is_over = each.reason is Reason.INTERRUPTED or marked_at is None or now >= marked_at + WAIT_SECONDS
+        try:
+            async with self._reading:  # nodes of other groups wait for the same list
+                there = (await self._read()).get(name, ())
+        except port.ApiError:
+            if not is_over:
+                raise
+            there = ()
         self._left = {other: left for other, left in self._left.items() if other != name}
         if there and is_over:
             self._left[name] = there
@@ -73,6 +81,8 @@ class AttachedVolumes:
         try:
             listed, _ = await listing.read_readable(self._context.api, kinds.VOLUME_ATTACHMENTS, _DECODER.decode)
         except port.ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
             log.warning("volume_attachments_not_seen", error=str(error))
             listed = []
         found: dict[str, tuple[str, ...]] = {}
