@@ -66,6 +66,14 @@ def marked(nodes: Mapping[objects.Key, objects.Node]) -> tuple[objects.Node, ...
     return tuple(node for node in nodes.values() if of(node) is not None)
 
 
+@remembered.Remembered
+def half_marked(nodes: Mapping[objects.Key, objects.Node]) -> tuple[objects.Node, ...]:
+    """Return the nodes that we keep load balancers off, and from which somebody else took our mark."""
+    label = keys.EXCLUDED_FROM_LOAD_BALANCERS
+    excluded = (node for node in nodes.values() if node.meta.labels.get(label) == keys.EXCLUDED_BY_US)
+    return tuple(node for node in excluded if of(node) is None)
+
+
 def is_drained(node: objects.Node) -> bool:
     """Tell whether a node's work is to leave, so that it is no room for other."""
     return of(node) in DRAINED

@@ -78,6 +78,25 @@ async def test_a_label_that_somebody_else_put_there_stays() -> None:
 
 
 @simulated
+async def test_load_balancers_are_let_on_again_after_somebody_took_our_mark_off() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(60)
+        (node,) = labels(world)
+        world.delete_pod("one")
+        await asyncio.sleep(62)
+        assert labels(world) == {node: "sluice"}
+        world.patch(kinds.NODES, node, {"spec": {"taints": []}})
+        world.add_pod("two", cpu="3")
+        await asyncio.sleep(10)
+        assert world.bound() == {"two": node}
+        assert labels(world) == {node: None}
+
+
+@simulated
 async def test_a_drained_node_goes_once_its_volumes_are_detached() -> None:
     world = World()
     world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)

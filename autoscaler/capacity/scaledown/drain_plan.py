@@ -24,7 +24,8 @@ def spared(snapshot: Snapshot, going: Collection[str]) -> tuple[objects.Node, ..
     A node whose instance ends already keeps it, for nothing may go there any more; so does one that the provider takes
     away, until it is known not to have done so, and one that is replaced, while nobody can tell whether it must be.
     """
-    marked = [node for node in disruption_taint.marked(snapshot.nodes) if node.meta.key.name not in going]
+    ours = (*disruption_taint.marked(snapshot.nodes), *disruption_taint.half_marked(snapshot.nodes))
+    marked = [node for node in ours if node.meta.key.name not in going]
     found = [node for node in marked if disruption_taint.of(node) != Reason.INTERRUPTED or _is_left(snapshot, node)]
     if not found:
         return ()
