@@ -11,6 +11,7 @@ from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cloud.faults import Call
 from autoscaler.simulation.cluster.faults import Answer, Matching
+from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import Body, World, runtime
 
 OFFICIAL = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1"
@@ -154,3 +155,17 @@ def test_one_that_comes_and_goes_while_we_run_is_noticed_and_asking_costs_little
             assert world.clients["aws"].calls[Call.SET_DESIRED] == 1
 
     virtual_time.run(scenario())
+
+
+@simulated
+async def test_a_lease_that_is_not_renewed_stops_nothing_for_long_whatever_it_says_of_itself() -> None:
+    world = World()
+    a_lease(world, "cluster-autoscaler", "kube-system", "long-gone")
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(300)
+        assert not world.desired()
+        await asyncio.sleep(400)
+        assert world.desired()

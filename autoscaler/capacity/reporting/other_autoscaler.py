@@ -26,6 +26,8 @@ NAME: Final = "cluster-autoscaler"
 LOOK_SECONDS: Final = 15.0
 DEPLOYMENTS_SECONDS: Final = 60.0
 """Deployments are many, and none of them comes and goes unseen for so short a time."""
+LEASE_SECONDS_MAX: Final = 300.0
+"""A Lease is believed to last no longer than this: whoever holds one renews it far more often."""
 NOT_OF_NODES: Final = {"fieldSelector": "metadata.namespace!=kube-node-lease"}
 """Every node renews a Lease there."""
 NODE_POOLS: Final = kinds.ResourceType(
@@ -114,7 +116,7 @@ class OtherAutoscaler:
             return False
         if key not in self._seen or self._seen[key][0] != each.spec.renew_time:
             self._seen[key] = (each.spec.renew_time, now)
-        lasts = max(LOOK_SECONDS, float(each.spec.lease_duration_seconds or 0))
+        lasts = min(LEASE_SECONDS_MAX, max(LOOK_SECONDS, float(each.spec.lease_duration_seconds or 0)))
         return now - self._seen[key][1] <= 2 * lasts
 
     async def _read(self, resource: kinds.ResourceType) -> list[Templated]:
