@@ -200,3 +200,21 @@ async def test_maintenance_that_is_put_off_is_written_anew() -> None:
             await asyncio.sleep(10)
             node = next(node for node in world.all(kinds.NODES) if node["metadata"]["name"] == f"ip-{instance}")
             assert node["metadata"]["annotations"][keys.MAINTENANCE_AT] == str(int(due))
+
+
+@simulated
+async def test_maintenance_that_somebody_takes_off_the_node_disrupts_nobody() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("job", cpu="3")
+        await asyncio.sleep(60)
+        (instance,) = world.cloud.instances
+        due = virtual_time.clock().now() + 7200
+        world.cloud.news.tell(cloud.MaintenanceScheduled(instances=(instance,), at=due))
+        await asyncio.sleep(60)
+        world.patch(kinds.NODES, f"ip-{instance}", {"metadata": {"annotations": {keys.MAINTENANCE_AT: None}}})
+        await asyncio.sleep(7200)
+        assert world.bound() == {"job": f"ip-{instance}"}
+        assert marks(world)[f"ip-{instance}"] is None

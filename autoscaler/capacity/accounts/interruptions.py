@@ -75,17 +75,25 @@ class Notices:
 
     async def write(self, key: str, instance: cloud.InstanceId) -> bool:
         """Have the instance's node say what was heard, and try again for a while; False: it matters and is not said."""
-        at, failures = self._heard[key].get(instance, 0.0), 0
+        at, failures = self._heard[key].get(instance), 0
+        if at is None:
+            return True  # told twice, and said
         is_urgent = key == keys.INTERRUPTED_AT
         until = at if is_urgent else self._context.clock.now() + PATIENCE_SECONDS
         while self._context.held_back() is None and self._context.clock.now() < until:
             nodes = [node for node in self._by_instance.get(instance).values() if self._must_say(node, key, at)]
             written = [await self._write(node, key, at) for node in nodes]
             if all(written):
+                self._leave_to_nodes(key, instance)
                 return True
             failures += 1
             await asyncio.sleep(BACKOFF.pause(failures))
         return is_urgent
+
+    def _leave_to_nodes(self, key: str, instance: cloud.InstanceId) -> None:
+        """Go by what a node says of its maintenance from now on: another leader may move it, and people take it off."""
+        if key == keys.MAINTENANCE_AT and self._written[key].get(instance):
+            self._heard[key] = {one: at for one, at in self._heard[key].items() if one != instance}
 
     def _known(self, key: str) -> dict[cloud.InstanceId, float]:
         index = self._written[key]
