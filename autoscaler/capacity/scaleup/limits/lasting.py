@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from autoscaler.api import keys
 from autoscaler.api.resources.instances import Instance
 from autoscaler.capacity import work
-from autoscaler.capacity.records import accounting
+from autoscaler.capacity.records import accounting, pool_lives
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
 
@@ -26,7 +26,8 @@ class Lasting:
 
 def lasting(snapshot: Snapshot, pools: Collection[str]) -> Lasting:
     """Find what stays of some pools. Where a pod is counts, not what is written of it: that comes a moment later."""
-    living = [one for one in snapshot.instances if one.spec.pool in pools and one.status.phase in accounting.LIVING]
+    lives = pool_lives.lives(snapshot.instances) if snapshot.lives is None else snapshot.lives
+    living = [one for pool in sorted(pools) for one in lives.get(pool, pool_lives.NONE).living.values()]
     pods, used, unrecorded = set[str](), set[str](), Counter[accounting.ScopePool]()
     for one in living:
         endless = _endless(snapshot, one)
