@@ -112,9 +112,7 @@ def test_worker_pools_of_one_namespace_have_every_right_that_they_use_and_no_oth
     assert made.forbidden == set()
     assert [each for each in workers_rights() if not any(right.allows(each) for right in have)] == []
     assert rights.unused(have, made) & workers_rights() == set()
-    assert {call.namespace for call in made.used if call.resource in {"workerpools", "secrets", "deployments"}} == {
-        HOME
-    }
+    assert {call.namespace for call in made.used if call.resource in {"workerpools", "secrets"}} == {HOME}
 
 
 def deployment() -> dict[str, Any]:
