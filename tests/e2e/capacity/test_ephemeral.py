@@ -91,8 +91,12 @@ def test_pods_that_race_for_an_instance_get_one_each_and_none_is_used_twice(site
     assert {name: kept_for(nodes[node]) for name, node in first.items()} == {
         name: pods[name]["metadata"]["uid"] for name in first
     }
-    agents = {node for name, node in site.bound().items() if name.startswith("agent")}
-    assert set(first.values()) <= agents, "what every node runs is there too"
+
+    def agents() -> set[str]:
+        return {node for name, node in site.bound().items() if name.startswith("agent")}
+
+    # What every node runs comes there too, as soon as the DaemonSet controller gets round to it.
+    waiting.eventually(lambda: set(first.values()) <= agents(), within_seconds=PATIENCE_SECONDS)
     end(site, *list(first)[:3])
     site.delete_pods(*list(first)[3:])
     used = set(first.values())
