@@ -1,4 +1,7 @@
-"""A cloud whose calls are counted, by what came of them: what the provider is asked, refuses and throttles."""
+"""A cloud whose calls are counted, by what came of them: what the provider is asked, refuses and throttles.
+
+It decides nothing, and asks nothing of its own.
+"""
 
 from collections import Counter
 from collections.abc import Awaitable, Collection, Mapping

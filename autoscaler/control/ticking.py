@@ -1,4 +1,7 @@
-"""Look again and again whether something has changed that tells nobody: whether we may act, above all."""
+"""Look again and again whether something has changed that tells nobody: whether we may act, above all.
+
+It decides nothing: who looks does.
+"""
 
 import asyncio
 from collections.abc import Callable

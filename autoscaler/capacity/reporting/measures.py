@@ -1,6 +1,6 @@
 """Numbers for whoever is on call: what the cloud is asked, what is launched and ended, and how long pods wait.
 
-Labels are accounts, pools, scopes and closed lists of reasons, and go with their objects.
+It decides nothing. Labels are accounts, pools, scopes and closed lists of reasons, and go with their objects.
 """
 
 import math

@@ -3,6 +3,7 @@
 A pod is told at once, again when the cause changes (at most once a minute), and every ten minutes while it waits; the
 same words are counted and not repeated. So many are told at a time at most: the others follow, those first that were
 told nothing. A pod is told once the API server took the event, and told again if it did not.
+What they are told is decided elsewhere.
 """
 
 import itertools

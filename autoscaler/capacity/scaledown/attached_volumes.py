@@ -1,7 +1,7 @@
 """Volumes that are still attached to a node whose instance is about to end.
 
 The next pod that needs one waits for minutes if the instance goes first. They are waited for, but not for long: a
-DaemonSet may have one there for ever, and nothing may keep an idle instance for that.
+DaemonSet may have one there for ever, and nothing may keep an idle instance for that. Who goes is decided elsewhere.
 """
 
 import asyncio

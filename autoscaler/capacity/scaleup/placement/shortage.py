@@ -1,6 +1,6 @@
 """Whether a plan ran short of instances, and what it costs: where they are limited, larger ones come before next pools.
 
-Looks at plans that are made; makes none.
+Pure. It looks at plans that are made, and makes none.
 """
 
 from collections.abc import Iterable

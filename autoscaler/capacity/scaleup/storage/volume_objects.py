@@ -1,4 +1,4 @@
-"""Volumes, their claims and classes, and how many volumes a node takes, cut down to what placement reads."""
+"""Volumes, their claims and classes, and how many volumes a node takes, cut down to what placement reads. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
