@@ -129,7 +129,7 @@ async def test_a_bookmark_tells_how_far_one_has_seen(world: World) -> None:
     since = await version(world)
     await make(world, "a")
     seen = None
-    for _ in range(6):  # a busy server may skip the last one
+    for _ in range(3):  # a busy server may be too late with it
         seen = seen or await bookmark(world, since)
     assert seen is not None
     assert (seen["kind"], seen["apiVersion"]) == ("ConfigMap", "v1")
@@ -140,11 +140,15 @@ async def test_a_bookmark_tells_how_far_one_has_seen(world: World) -> None:
 
 
 async def bookmark(world: World, since: str) -> Body | None:
-    """Watch for a short while and return the bookmark that comes before the end."""
+    """Watch for a short while and return the bookmark that comes before the end.
+
+    The real server sends none that says nothing new, so something is made that the watch does not select.
+    """
     path, query = world.collection(kinds.CONFIG_MAPS), {"timeoutSeconds": "5", "allowWatchBookmarks": "true"}
-    watch = Watching(world, path, {**query, "resourceVersion": since})
+    watch = Watching(world, path, {**query, "labelSelector": "ours", "resourceVersion": since})
     try:
         assert await watch.take(1) == [("ADDED", "a")]
+        await world.create(kinds.CONFIG_MAPS, {"metadata": {"name": world.unique("unseen")}})
         kind, body = await watch.next()
     except StopAsyncIteration:
         return None
