@@ -22,10 +22,10 @@ _STATED = {"instancepool", "scope", "provideraccount"}
 
 
 def of_command(command: Command) -> list[Written]:
-    """Return the writes that a command of a plan stands for; none where it is carried out in the cloud."""
+    """Return the writes that a command of a plan stands for; none where it is a call to the cloud or an event."""
     if grown := _GROWN.fullmatch(command.what):
         return [("create", f"pod {grown[2]}-*")] * int(grown[1])
-    if command.verb in {"resize", "terminate"}:
+    if command.verb in {"resize", "terminate", "tell"}:
         return []
     what = command.what.rpartition(" to ")[2] if command.verb == "promise" else command.what  # of a node to a pod
     found = _OBJECT.match(what)

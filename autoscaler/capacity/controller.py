@@ -143,12 +143,14 @@ class Controller:
         wakes = [await self._opener.open(plan.openings), await self._terminator.carry_out(plan)]
         wakes.append(await self._pool_finalizer.carry_out(snapshot, plan.teardown))
         # 4. Report: statuses say what is true now, with the records that were just written.
-        wakes.append(self._tell(plan, outcomes))
+        self._tell(outcomes)
         self._measures.observe(snapshot, plan, outcomes)
         _log_changes(self._last, plan)
         self._last = plan
         after = self._recorded(snapshot)
-        await self._publisher.publish(after, decide.report(after, plan, self._publisher.stated()))
+        reported = decide.report(after, plan, self._publisher.stated(), self._pod_events.told())
+        wakes.append(self._pod_events.tell(reported))
+        await self._publisher.publish(after, reported)
         return clock.earliest((*wakes, *self._wakes(snapshot, plan, is_kept=all(kept))))
 
     def _wakes(self, snapshot: Snapshot, plan: Plan, *, is_kept: bool) -> Iterator[float | None]:
@@ -173,9 +175,9 @@ class Controller:
         if self._pool_finalizer.have_left:
             return plans.Planned()
         snapshot = self._launch_failures.added(self._snapshot())
-        records, stated = self._books.sight(snapshot), self._publisher.stated()
+        records, stated, told = self._books.sight(snapshot), self._publisher.stated(), self._pod_events.told()
         commands = await self._context.plan(
-            planned.commands, snapshot, self._policy, self._last.memory, records, stated
+            planned.commands, snapshot, self._policy, self._last.memory, records, stated, told
         )
         old = ("what has changed in AWS since the pause began: nobody reads it meanwhile",)
         return plans.Planned(commands=commands, unknown=old if self._context.is_paused() else ())
@@ -288,13 +290,12 @@ class Controller:
             if not launch.pods:
                 log.info("renewal_surges", group=launch.group, before=launch.before, after=launch.after)
 
-    def _tell(self, plan: Plan, outcomes: Iterable[cloud_calls.Outcome]) -> float | None:
-        """Tell pods for which instances were asked for, or why none is; and pools of instances of no use."""
+    def _tell(self, outcomes: Iterable[cloud_calls.Outcome]) -> None:
+        """Have pods told for which instances were asked for; and pools of instances of no use."""
         for outcome in outcomes:
             self._terminator.tell(outcome)
             if outcome.is_done and isinstance(outcome.command, Launch) and outcome.command.pods:
                 self._pod_events.launched(outcome.command)
-        return self._pod_events.tell(plan.unserved)
 
 
 def _with(nodes: Mapping[K, objects.Node], changed: Mapping[K, objects.Node]) -> Mapping[K, objects.Node]:

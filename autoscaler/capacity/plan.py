@@ -12,7 +12,7 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import disruption_taint
 from autoscaler.capacity.disruption_taint import Reason
-from autoscaler.capacity.model import Rejection
+from autoscaler.capacity.model import Limit, Rejection
 from autoscaler.capacity.records import accounting, instance_records
 from autoscaler.capacity.scaledown import pool_teardown
 from autoscaler.capacity.scaleup import ephemeral
@@ -56,6 +56,28 @@ class Unserved:
 
     pods: tuple[objects.Pod, ...]
     rejections: tuple[Rejection, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEvent:
+    """Pods that are to be told the same: why no node is started for them."""
+
+    pods: tuple[objects.Pod, ...]
+    reason: str
+    text: str
+    rejections: tuple[Rejection, ...]
+    cause: tuple[object, ...]
+    """What of the rejections lasts: pods are told again once it is another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolEvent:
+    """A pool that is to be told of a budget that has come nearer to its end."""
+
+    pool: str
+    reason: str
+    text: str
+    limit: Limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +170,9 @@ class Plan:
     """Pools that are held, and those that are let go."""
     statuses: tuple[Status, ...] = ()
     """What pools, scopes and accounts are to say. In a cycle it is decided once all else is done (`decide.report`)."""
+    pod_events: tuple[PodEvent, ...] = ()
+    """What waiting pods are to be told. That a node is started for them is told once the cloud took the call."""
+    pool_events: tuple[PoolEvent, ...] = ()
     away: int = 0
     """So many nodes are away at once that none of them is replaced."""
     waits: Mapping[str, str] = field(default_factory=dict)
@@ -178,6 +203,10 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
     for status in plan.statuses:
         what = f"{status.resource.kind.lower()} {status.stored.meta.key.name}"
         yield plans.Command(verb="patch status of", what=what, why=f"new: {', '.join(sorted(status.changes))}")
+    for warning in plan.pool_events:
+        yield plans.Command(verb="tell", what=f"instancepool {warning.pool}", why=f"{warning.reason}: {warning.text}")
+    for event in plan.pod_events:
+        yield plans.Command(verb="tell", what=_several(event.pods), why=f"{event.reason}: {event.text}")
 
 
 def _recorded(records: instance_records.Plan) -> Iterator[plans.Command]:
@@ -232,6 +261,11 @@ def _disrupted(snapshot: Snapshot, each: Disruption) -> Iterator[plans.Command]:
     if each.instance and each.wait_until <= snapshot.now:
         what = f"instance {each.instance} of node group {each.group}"
         yield plans.Command(verb="terminate", what=what, why=each.reason)
+
+
+def _several(pods: tuple[objects.Pod, ...]) -> str:
+    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+    return f"pod {_place(pods[0].meta.key)}{more}"
 
 
 def _place(key: objects.Key) -> str:

@@ -25,7 +25,8 @@ class Command:
 class Planned:
     """What a controller would do now: the next step for each object; what follows from it is planned once it is done.
 
-    Events and Leases are not in it, nor, but for capacity's, what is told by a status: they say what was done.
+    Leases are not in it, nor what is told by events and statuses, for that says what was done: but for capacity's
+    statuses, and what it tells pods for which it can do nothing.
     """
 
     commands: tuple[Command, ...] = ()

@@ -136,9 +136,15 @@ async def test_capacity_does_what_it_planned() -> None:
         assert resized == ["node group workers-a-m5.xlarge from 1 to 2"]
         assert "pods that wait for a node: 1" in [each.why for each in planned.commands]
         stated = Command(verb="patch status of", what="instancepool workers", why="new: secondsThisMonth")
-        assert planned.commands[-1] == stated
+        assert planned.commands[-2] == stated
+        told = planned.commands[-1]
+        assert (told.verb, told.what) == ("tell", "pod default/comes")
+        assert not world.events("NotTriggerScaleUp")
         await do_planned(replica, world.cluster, "capacity", "a")
         assert world.desired() == {"workers-a-m5.xlarge": 2}
+        (event,) = world.events("NotTriggerScaleUp")
+        assert (event["involvedObject"]["name"], f"NotTriggerScaleUp: {event['message']}") == ("comes", told.why)
+        assert "tell" not in {each.verb for each in (await section(replica, "capacity")).commands}
 
 
 @simulated

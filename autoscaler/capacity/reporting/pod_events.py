@@ -3,13 +3,12 @@
 A pod is told at once, again when the cause changes (at most once a minute), and every ten minutes while it waits; the
 same words are counted and not repeated. So many are told at a time at most: the others follow, those first that were
 told nothing. A pod is told once the API server took the event, and told again if it did not.
-What they are told is decided elsewhere.
+Whom to tell what is a part of the plan: `due` is pure.
 """
 
-import itertools
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
@@ -18,8 +17,7 @@ import structlog
 
 from autoscaler import control
 from autoscaler.capacity import messages
-from autoscaler.capacity.model import Rejection
-from autoscaler.capacity.plan import Launch, Unserved
+from autoscaler.capacity.plan import Launch, Plan, PodEvent, Unserved
 from autoscaler.kube import kinds, objects
 
 log = structlog.get_logger()
@@ -36,12 +34,16 @@ LOGGED_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class Last:
     """What a pod was told last: the event's reason, what of its cause lasts, and when."""
 
     reason: str
-    cause: messages.Cause
+    cause: tuple[object, ...]
     at: float
+
+
+Told = Mapping[str, Last]
+"""By uid of the pod."""
 
 
 class _Launched(NamedTuple):
@@ -50,10 +52,38 @@ class _Launched(NamedTuple):
     at: float
 
 
-class _Refused(NamedTuple):
-    pods: tuple[objects.Pod, ...]
-    rejections: tuple[Rejection, ...]
-    cause: messages.Cause
+def due(unserved: Iterable[Unserved], told: Told, now: float) -> tuple[PodEvent, ...]:
+    """Return whom to tell: those first that were told nothing, then those whose cause is another one."""
+    ranks = (list[PodEvent](), list[PodEvent](), list[PodEvent]())
+    for each in unserved:
+        cause = messages.cause(each.rejections)
+        pods = (list[objects.Pod](), list[objects.Pod](), list[objects.Pod]())
+        for pod in each.pods:
+            rank = _rank(told.get(pod.meta.uid), cause, now)
+            if rank is not None:
+                pods[rank].append(pod)
+        if any(pods):
+            text = messages.not_triggered(each.rejections)
+            for events, found in zip(ranks, pods, strict=True):
+                if found:
+                    event = PodEvent(
+                        pods=tuple(found),
+                        reason=messages.NOT_TRIGGERED,
+                        text=text,
+                        rejections=each.rejections,
+                        cause=cause,
+                    )
+                    events.append(event)
+    return tuple(event for events in ranks for event in events)
+
+
+def _rank(last: Last | None, cause: messages.Cause, now: float) -> int | None:
+    """Return how soon a pod is told; None: it knows."""
+    if last is None or last.reason != messages.NOT_TRIGGERED:
+        return 0
+    if last.cause != cause and last.at + CHANGED_SECONDS <= now:
+        return 1
+    return 2 if last.at + REPEATED_SECONDS <= now else None
 
 
 class PodEvents:
@@ -61,7 +91,7 @@ class PodEvents:
 
     def __init__(self, context: control.ControllerContext) -> None:
         self._context = context
-        self._told: dict[str, _Told] = {}
+        self._told: dict[str, Last] = {}
         self._launched: deque[_Launched] = deque(maxlen=LAUNCHED_MAX)
         self._left = EVENTS_MAX
         self._began = -math.inf
@@ -72,51 +102,38 @@ class PodEvents:
         text, now = messages.triggered([launch]), self._context.clock.now()
         self._launched.extend(_Launched(pod, text, now) for pod in launch.pods)
 
-    def tell(self, unserved: Sequence[Unserved]) -> float | None:
-        """Tell who is to be told now; return when there will be something to tell though nothing changed."""
+    def told(self) -> Told:
+        """Return what pods know."""
+        return self._told
+
+    def tell(self, plan: Plan) -> float | None:
+        """Tell as many as may be told now; return when there will be something to tell though nothing changed."""
         now = self._context.clock.now()
         if now - self._began >= EVENTS_SECONDS:
             self._began, self._left = now, EVENTS_MAX
         while self._launched and self._left:
             self._tell_launched(self._launched.popleft())
-        waiting = {pod.meta.uid for refused in unserved for pod in refused.pods}
-        self._told = {uid: told for uid, told in self._told.items() if uid in waiting}
-        causes = [_Refused(each.pods, each.rejections, messages.cause(each.rejections)) for each in unserved]
-        due = self._due(causes, now)
-        later = len(self._launched) + sum(len(each.pods) for each in due) - self._left
-        for refused in due:
-            self._tell_refused(refused)
+        later = len(self._launched) + sum(len(each.pods) for each in plan.pod_events) - self._left
+        for event in plan.pod_events:
+            self._tell_refused(event)
+        waiting = {pod.meta.uid for refused in plan.unserved for pod in refused.pods}
+        self._told = {uid: last for uid, last in self._told.items() if uid in waiting}
         if later > 0:
             log.info("pods_told_later", count=later, at_a_time=EVENTS_MAX, seconds=EVENTS_SECONDS)
             return self._began + EVENTS_SECONDS
-        return self._next_at(causes)
+        return self._next_at(plan.unserved)
 
-    def _due(self, causes: Iterable[_Refused], now: float) -> list[_Refused]:
-        """Return whom to tell: those first that were told nothing, then those whose cause is another one."""
-        fresh, changed, repeated = [], [], []
-        for each in causes:
-            for pod in each.pods:
-                told = self._told.get(pod.meta.uid)
-                if told is None or told.reason != messages.NOT_TRIGGERED:
-                    fresh.append((each, pod))
-                elif told.cause != each.cause and told.at + CHANGED_SECONDS <= now:
-                    changed.append((each, pod))
-                elif told.at + REPEATED_SECONDS <= now:
-                    repeated.append((each, pod))
-        ordered = itertools.groupby((*fresh, *changed, *repeated), key=lambda due: id(due[0]))
-        runs = [list(run) for _, run in ordered]
-        return [run[0][0]._replace(pods=tuple(pod for _, pod in run)) for run in runs]
-
-    def _next_at(self, causes: Iterable[_Refused]) -> float | None:
+    def _next_at(self, unserved: Iterable[Unserved]) -> float | None:
         """Return when the next one is due, by whole minutes: one cycle then serves many."""
-        due = (
-            told.at + (REPEATED_SECONDS if told.cause == each.cause else CHANGED_SECONDS)
-            for each in causes
-            for pod in each.pods
-            if (told := self._told.get(pod.meta.uid)) is not None
-        )
-        soonest = min(due, default=None)
+        soonest = min((last_at for each in unserved for last_at in self._again_at(each)), default=None)
         return None if soonest is None else math.ceil(soonest / CHANGED_SECONDS) * CHANGED_SECONDS
+
+    def _again_at(self, refused: Unserved) -> Iterable[float]:
+        cause = messages.cause(refused.rejections)
+        for pod in refused.pods:
+            last = self._told.get(pod.meta.uid)
+            if last is not None:
+                yield last.at + (REPEATED_SECONDS if last.cause == cause else CHANGED_SECONDS)
 
     def _tell_launched(self, launched: _Launched) -> None:
         def ended(is_taken: bool) -> None:  # noqa: FBT001  # a callback's shape
@@ -125,21 +142,20 @@ class PodEvents:
 
         self._left -= 1
         self._context.tell(kinds.PODS, launched.pod, messages.TRIGGERED, launched.text, ended=ended)
-        self._told[launched.pod.meta.uid] = _Told(messages.TRIGGERED, (), launched.at)
+        self._told[launched.pod.meta.uid] = Last(messages.TRIGGERED, (), launched.at)
 
-    def _tell_refused(self, refused: _Refused) -> None:
-        pods = refused.pods[: self._left]
+    def _tell_refused(self, event: PodEvent) -> None:
+        pods = event.pods[: self._left]
         self._left -= len(pods)
         if pods:
-            log.info("no_scale_up", limits=messages.limits(refused.rejections), **_named(pods))
-        text = messages.not_triggered(refused.rejections)
+            log.info("no_scale_up", limits=messages.limits(event.rejections), **_named(pods))
         for pod in pods:
-            told = self._told[pod.meta.uid] = _Told(messages.NOT_TRIGGERED, refused.cause, self._context.clock.now())
-            ended = partial(self._ended, pod.meta.uid, told)
-            self._context.tell(kinds.PODS, pod, messages.NOT_TRIGGERED, text, ended=ended)
+            last = self._told[pod.meta.uid] = Last(event.reason, event.cause, self._context.clock.now())
+            ended = partial(self._ended, pod.meta.uid, last)
+            self._context.tell(kinds.PODS, pod, event.reason, event.text, ended=ended)
 
-    def _ended(self, uid: str, told: _Told, is_taken: bool) -> None:  # noqa: FBT001  # a callback's shape
-        if not is_taken and self._told.get(uid) is told:
+    def _ended(self, uid: str, last: Last, is_taken: bool) -> None:  # noqa: FBT001  # a callback's shape
+        if not is_taken and self._told.get(uid) is last:
             del self._told[uid]
 
 

@@ -17,8 +17,8 @@ from autoscaler.capacity import messages
 from autoscaler.capacity.accounts import unavailable_offerings
 from autoscaler.capacity.custom import ACCOUNTS, POOLS, SCOPES
 from autoscaler.capacity.indexes import remembered
-from autoscaler.capacity.model import Limit, Template
-from autoscaler.capacity.plan import Plan, Status
+from autoscaler.capacity.model import Limit, LimitKind, Template
+from autoscaler.capacity.plan import Plan, PoolEvent, Status
 from autoscaler.capacity.records.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.scaledown import drift, pool_teardown
 from autoscaler.capacity.scaleup import demand, learned_allocatable, templates, unhelpful
@@ -46,6 +46,10 @@ class Month:
     limits: tuple[Limit, ...] = ()
 
 
+Warned = Mapping[tuple[str, str, LimitKind], frozenset[budgets.State]]
+"""By pool, scope and kind of a budget: what its pool was told of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
     """What is there to say something, each as it is now."""
@@ -55,6 +59,7 @@ class Stated:
     accounts: tuple[objects.Custom[ProviderAccount], ...] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
     """Accounts that cannot be used, and why."""
+    warned: Warned = field(default_factory=dict)
 
 
 def statuses(snapshot: Snapshot, plan: Plan, stated: Stated) -> Iterator[Status]:
@@ -184,6 +189,22 @@ def warnings(budget: Limit) -> frozenset[budgets.State]:
         budgets.State.SPENT: budgets.is_spent(budget),
     }
     return frozenset(state for state, holds in told.items() if holds)
+
+
+def warned_of(limits: Iterable[Limit]) -> Warned:
+    """Return what pools know of these budgets, once they are told."""
+    return {(each.pool, each.scope, each.kind): warnings(each) for each in limits}
+
+
+def events(limits: Iterable[Limit], stated: Stated) -> Iterator[PoolEvent]:
+    """Yield what is to be told of a budget that is nearly used, committed or spent, once each time it becomes so."""
+    there = {pool.meta.key.name for pool in stated.pools}
+    for budget in limits:
+        known = stated.warned.get((budget.pool, budget.scope, budget.kind), frozenset())
+        new = warnings(budget) - known if budget.pool in there else frozenset[budgets.State]()
+        for state in budgets.State:  # in the order in which a budget becomes so
+            if state in new:
+                yield PoolEvent(pool=budget.pool, reason=state, text=messages.limit(budget), limit=budget)
 
 
 def durations_of(scopes: Iterable[Scope]) -> dict[ScopePool, Durations]:

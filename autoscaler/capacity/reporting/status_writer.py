@@ -13,14 +13,12 @@ import structlog
 
 from autoscaler import control
 from autoscaler.api import resources
-from autoscaler.capacity import messages
 from autoscaler.capacity.accounts import account_reader
 from autoscaler.capacity.custom import ACCOUNTS, POOLS, SCOPES
-from autoscaler.capacity.model import Limit, LimitKind
-from autoscaler.capacity.plan import Plan, Status
+from autoscaler.capacity.plan import Plan, PoolEvent, Status
 from autoscaler.capacity.records import accounting
 from autoscaler.capacity.reporting import pool_status
-from autoscaler.capacity.scaleup.limits import budgets, offers
+from autoscaler.capacity.scaleup.limits import offers
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
 from autoscaler.control import metrics
@@ -55,7 +53,7 @@ class StatusWriter:
             ),
             SCOPES: writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes),
         }
-        self._warned: dict[tuple[str, str, LimitKind], frozenset[budgets.State]] = {}
+        self._warned: pool_status.Warned = {}
         self._metrics: tuple[metrics.Metric, ...] = NOTHING
         self._count_waiting = waiting
         context.measure(self._measure)
@@ -68,6 +66,7 @@ class StatusWriter:
             pools=tuple(self._pools),
             scopes=tuple(self._scopes),
             accounts=tuple(self._accounts.accounts),
+            warned=self._warned,
             problems={name: problem for name in named if (problem := self._accounts.problem(name)) is not None},
         )
 
@@ -76,7 +75,9 @@ class StatusWriter:
         for status in plan.statuses:
             await self._write(self._targets[status.resource], status)
         month = pool_status.Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
-        self._tell_budgets(month.limits)
+        for event in plan.pool_events:
+            self._tell(event)
+        self._warned = pool_status.warned_of(month.limits)
         self._metrics = tuple(_metrics(snapshot, month, pool_status.waiting(snapshot, plan)))
 
     def _measure(self) -> Iterable[metrics.Metric]:
@@ -94,24 +95,12 @@ class StatusWriter:
             name = status.stored.meta.key.name
             log.info("status_not_written", kind=status.resource.kind, name=name, error=str(error))
 
-    def _tell_budgets(self, found: Iterable[Limit]) -> None:
-        """Tell of a budget that is nearly used, committed or spent, once each time it becomes so."""
-        warned = {}
-        for budget in found:
-            key = (budget.pool, budget.scope, budget.kind)
-            warned[key] = pool_status.warnings(budget)
-            new = warned[key] - self._warned.get(key, frozenset())
-            for each in budgets.State:  # in the order in which a budget becomes so
-                if each in new:
-                    self._tell(budget, each)
-        self._warned = warned
-
-    def _tell(self, budget: Limit, state: budgets.State) -> None:
-        pool = self._pools.get(objects.Key("", budget.pool))
+    def _tell(self, event: PoolEvent) -> None:
+        pool = self._pools.get(objects.Key("", event.pool))
         if pool is None:
             return
-        log.info("budget_changed", state=state, **dataclasses.asdict(budget))
-        self._context.tell(POOLS, pool, state, messages.limit(budget), is_warning=True, is_change=True)
+        log.info("budget_changed", state=event.reason, **dataclasses.asdict(event.limit))
+        self._context.tell(POOLS, pool, event.reason, event.text, is_warning=True, is_change=True)
 
 
 def _metrics(snapshot: Snapshot, month: pool_status.Month, waiting: Counter[str]) -> Iterable[metrics.Metric]:

@@ -72,15 +72,15 @@ def test_what_was_said_is_not_said_again() -> None:
 
 @pytest.mark.accept("P24", part="events of one budget come in the order in which it becomes so")
 def test_what_a_budget_becomes_at_once_is_told_in_order_and_once() -> None:
-    told: list[str] = []
-    recorder: Any = SimpleNamespace(record=lambda event, **_: told.append(event.reason))
-    pools: store.Table[Any] = store.Table()
-    pools.seen(SimpleNamespace(meta=_meta("gpu")))
-    made = _publisher(_context(recorder=recorder), pools=pools)
-    made._tell_budgets([budget(0)])
-    made._tell_budgets([budget(1000)])
-    made._tell_budgets([budget(1000)])
-    assert told == [State.NEAR, State.COMMITTED, State.SPENT]
+    pool: Any = SimpleNamespace(meta=_meta("gpu"))
+
+    def told(limit: Limit, before: Limit) -> list[str]:
+        stated = pool_status.Stated(pools=(pool,), warned=pool_status.warned_of([before]))
+        return [event.reason for event in pool_status.events([limit, budget(1000, pool="unknown")], stated)]
+
+    assert told(budget(1000), before=budget(0)) == [State.NEAR, State.COMMITTED, State.SPENT]
+    assert told(budget(1000), before=budget(850)) == [State.COMMITTED, State.SPENT]
+    assert told(budget(1000), before=budget(1000)) == []
 
 
 def test_who_does_not_act_any_more_shows_no_numbers() -> None:

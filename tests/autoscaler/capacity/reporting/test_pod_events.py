@@ -4,8 +4,8 @@ from typing import Any, cast
 
 from autoscaler import control
 from autoscaler.capacity.model import Reason, Rejection
-from autoscaler.capacity.plan import Launch, Unserved
-from autoscaler.capacity.reporting.pod_events import EVENTS_MAX, EVENTS_SECONDS, REPEATED_SECONDS, PodEvents
+from autoscaler.capacity.plan import Launch, Plan, Unserved
+from autoscaler.capacity.reporting.pod_events import EVENTS_MAX, EVENTS_SECONDS, REPEATED_SECONDS, PodEvents, due
 from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 from tests.autoscaler.admission.manual_clock import ManualClock
@@ -38,17 +38,22 @@ def made() -> tuple[Context, PodEvents]:
     return context, PodEvents(cast("control.ControllerContext", context))
 
 
-def unserved(*names: str) -> list[Unserved]:
-    return [Unserved(pods=tuple(seen.pod(name) for name in names), rejections=(DISABLED,))]
+def unserved(*names: str) -> tuple[Unserved, ...]:
+    return (Unserved(pods=tuple(seen.pod(name) for name in names), rejections=(DISABLED,)),)
+
+
+def tell(events: PodEvents, context: Context, refused: tuple[Unserved, ...] = ()) -> float | None:
+    """Decide whom to tell, and tell them, as a cycle does."""
+    return events.tell(Plan(unserved=refused, pod_events=due(refused, events.told(), context.clock.now())))
 
 
 def test_an_event_that_was_not_taken_is_told_in_the_next_cycle() -> None:
     context, events = made()
     context.takes = False
-    events.tell(unserved("one"))
+    tell(events, context, unserved("one"))
     context.takes, told = True, context.after(1)
-    events.tell(unserved("one"))
-    events.tell(unserved("one"))
+    tell(events, context, unserved("one"))
+    tell(events, context, unserved("one"))
     assert told == ["NotTriggerScaleUp one"]
 
 
@@ -57,36 +62,36 @@ def test_a_launch_that_could_not_be_told_is_told_later_but_not_for_ever() -> Non
     context.takes = False
     group = cloud.GroupName("g")
     events.launched(Launch(key=builders.key(), group=group, before=0, after=1, maximum=2, pods=(seen.pod("one"),)))
-    events.tell([])
+    tell(events, context)
     context.takes, told = True, context.after(EVENTS_SECONDS)
-    events.tell([])
+    tell(events, context)
     assert told == ["TriggeredScaleUp one"]
     context.takes = False
     events.launched(Launch(key=builders.key(), group=group, before=0, after=1, maximum=2, pods=(seen.pod("two"),)))
     for _ in range(200):
         context.after(EVENTS_SECONDS)
-        events.tell([])
+        tell(events, context)
     assert context.told == []
 
 
 def test_those_beyond_the_bound_follow_and_come_before_those_who_were_told() -> None:
     context, events = made()
     everybody = [f"p-{number:03}" for number in range(EVENTS_MAX + 1)]
-    wake = events.tell(unserved(*everybody))
+    wake = tell(events, context, unserved(*everybody))
     assert len(context.told) == EVENTS_MAX
     assert wake == context.clock.now() + EVENTS_SECONDS
     told = context.after(1)
-    events.tell(unserved(*everybody))
+    tell(events, context, unserved(*everybody))
     assert told == []
     told = context.after(REPEATED_SECONDS)
-    events.tell(unserved(*everybody))
+    tell(events, context, unserved(*everybody))
     assert told[0] == f"NotTriggerScaleUp {everybody[-1]}"
 
 
 def test_a_pod_that_no_longer_waits_is_forgotten_and_told_anew_when_it_does() -> None:
     context, events = made()
-    events.tell(unserved("one"))
-    assert events.tell([]) is None
+    tell(events, context, unserved("one"))
+    assert tell(events, context) is None
     told = context.after(1)
-    assert events.tell(unserved("one")) is not None
+    assert tell(events, context, unserved("one")) is not None
     assert told == ["NotTriggerScaleUp one"]
