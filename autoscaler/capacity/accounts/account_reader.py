@@ -61,6 +61,7 @@ class AccountReader:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._groups = remembered.Remembered(account_state.together)
         self._lives = remembered.Remembered(account_state.merged)  # a reading makes these anew
+        self._asked = remembered.Remembered(account_state.in_all)
         self._outdated = remembered.Remembered(account_state.united)
         self._launched_at = remembered.Remembered(account_state.launched_at)
         self.broken: dict[str, str] = {}
@@ -156,8 +157,7 @@ class AccountReader:
 
     def asked(self) -> frozenset[cloud.InstanceId]:
         """Return the instances whose lives every account was asked for."""
-        answers = [seen.asked for seen in self._seen.values()]
-        return frozenset(set.intersection(*answers)) if answers else frozenset()
+        return self._asked(*(seen.asked for seen in self._seen.values()))
 
     def listed_before(self) -> float | None:
         """Return when all accounts were listed before what is known now; None if one of them was listed only once."""

@@ -56,7 +56,7 @@ class AccountState:
     """Instances of another launch template than their group has now, when that was last known; None: it never was."""
     listed_before: float | None = None
     """When the listing before the present one was asked for."""
-    asked: set[cloud.InstanceId] = field(default_factory=set)
+    asked: frozenset[cloud.InstanceId] = frozenset()
     """Instances whose lives were asked for and answered."""
     lives: dict[cloud.InstanceId, cloud.InstanceTimes] = field(default_factory=dict)
     """When instances began and ended, of those that are there and those that are gone lately."""
@@ -152,7 +152,8 @@ def _forget(seen: AccountState, there: Collection[cloud.InstanceId], questions: 
     old = {one for one, at in seen.left_at.items() if at <= now - REMEMBERED_SECONDS}
     seen.lives = {one: life for one, life in seen.lives.items() if one not in old}
     known = seen.lives.keys() | questions.keys()
-    seen.asked &= known
+    if seen.asked - known:
+        seen.asked &= known
     seen.homes = {one: home for one, home in seen.homes.items() if one in known}
     seen.ends = {one: at for one, at in seen.ends.items() if one in known}
 
@@ -194,6 +195,11 @@ def united(*told: frozenset[cloud.InstanceId] | None) -> frozenset[cloud.Instanc
 def merged(*told: Mapping[cloud.InstanceId, cloud.InstanceTimes]) -> dict[cloud.InstanceId, cloud.InstanceTimes]:
     """Return the lives of all accounts' instances."""
     return {one: life for each in told for one, life in each.items()}
+
+
+def in_all(*asked: frozenset[cloud.InstanceId]) -> frozenset[cloud.InstanceId]:
+    """Return the instances that every account was asked for."""
+    return frozenset.intersection(*asked) if asked else frozenset()
 
 
 def launched_at(*told: Mapping[cloud.InstanceId, Any]) -> dict[cloud.InstanceId, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from autoscaler.api.resources.instances import Instance
 from autoscaler.capacity.records import accounting, instance_status
-from autoscaler.kube import incremental, objects, store
+from autoscaler.kube import incremental, objects, overlay, store
 
 Record = objects.Custom[Instance]
 
@@ -58,7 +58,7 @@ class LivesIndex:
         self._frozen: Mapping[str, PoolLives] = {}
 
     def snapshot(self) -> Mapping[str, PoolLives]:
-        """Return what the objects say now; later changes do not show. It costs what is in pools that changed."""
+        """Return what the objects say now; later changes do not show. It costs what changed."""
         if self._changed:
             kept = {pool: there for pool, there in self._frozen.items() if pool not in self._changed}
             groups = {pool: self._index.get(pool) for pool in self._changed}
@@ -85,9 +85,13 @@ class _Lives:
     ended: int = 0
     ended_seconds: int = 0
     records: int = 0
+    _frozen: overlay.Overlaid[str, Instance] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._frozen = overlay.Overlaid(self.living)
 
     def frozen(self) -> PoolLives:
-        return PoolLives(living=dict(self.living), ended=self.ended, ended_seconds=self.ended_seconds)
+        return PoolLives(living=self._frozen.snapshot(), ended=self.ended, ended_seconds=self.ended_seconds)
 
     def add(self, record: Record) -> None:
         self.change(record.resource, 1)
@@ -109,6 +113,7 @@ class _Lives:
             self.living.pop(instance.metadata.name, None)
         elif instance.status.phase in accounting.LIVING:
             self.living[instance.metadata.name] = instance
+        self._frozen.note(instance.metadata.name)
 
 
 def _pools_of(record: Record) -> Collection[str]:

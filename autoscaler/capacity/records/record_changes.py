@@ -150,6 +150,8 @@ class RecordChanges:
             self._unrecorded.add(one)
         else:
             self._unrecorded.discard(one)
+        if not self._unrecorded:
+            self._unrecorded = set()  # one that held much takes long to go through, though it is empty
 
     def _note_pod(self, old: objects.Pod | None, new: objects.Pod | None) -> None:
         for name in {pod_index.node_of(pod) for pod in (old, new) if pod is not None}:

@@ -45,9 +45,9 @@ def idle_since(snapshot: Snapshot, before: Mapping[str, float]) -> dict[str, flo
     """Return since when each idle node of a group has been so, given what was known a moment ago."""
     working, written = snapshot.indexed.working, snapshot.records.idle_since
     ready, sharing = _ready(_ready_of(snapshot.groups, snapshot.by_provider)), _sharing(snapshot.nodes)
-    idle = {
-        name: ready[name].node.provider_id for name in ready.keys() - working.keys() - unfinished.starting(snapshot)
-    }
+    starting = unfinished.starting(snapshot)
+    found = [name for name in ready if name not in working and name not in starting]  # every node there is: be quick
+    idle = {name: ready[name].node.provider_id for name in found}
     return {
         name: written.get(provider_id, before.get(name, snapshot.now))
         for name, provider_id in idle.items()
