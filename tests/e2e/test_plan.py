@@ -206,9 +206,9 @@ def account(stage: Stage, name: str, rules: Iterable[Any], own: Iterable[Any] = 
     return path
 
 
-def _took(stage: Stage) -> float:
+def _took(stage: Stage, *words: str) -> float:
     began = time.monotonic()
-    assert stage.plan().returncode == 0
+    assert stage.run(*words).returncode == 0
     return time.monotonic() - began
 
 
@@ -303,5 +303,7 @@ def test_the_leader_is_found_and_what_is_missing_is_named(stage: Stage) -> None:
             assert (refused.returncode, refused.stdout) == (1, "")
             assert f"you lack the right to {want}: " in refused.stderr
 
-        assert min(_took(stage) for _ in range(3)) < 2.0
+        took = [(_took(stage, "plan"), _took(stage, "plan", "--help")) for _ in range(3)]
+        plan, start = (min(each) for each in zip(*took, strict=True))
+        assert plan < max(2.0, 4 * start)  # where the start alone takes half a second and more, the computer is busy
     assert "nobody answers at http://127.0.0.1:1" in stage.plan("--url", "http://127.0.0.1:1").stderr
