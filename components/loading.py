@@ -12,7 +12,7 @@ from components.config.clusters import Cluster
 from components.config.reading import Raw, Stack
 from components.config.stack import StackConfig
 from components.networking import subnets
-from components.nodes import grid, image_recipe
+from components.nodes import grid, image_recipe, type_choice
 from components.objects import flavor_coverage
 from components.regions import offerings, prices
 
@@ -59,9 +59,12 @@ def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) 
     examined = reading.examine(raw)
     found = list(examined.problems)
     offered = _offerings(raw, examined.clusters, found, directory)
-    grids = {key: _grid(raw, key, cluster, offered) for key, cluster in examined.clusters.items()}
+    chosen = {key: type_choice.choose(cluster, offered) for key, cluster in examined.clusters.items()}
+    clusters = {key: one.cluster for key, one in chosen.items()}
+    found += [_under(key, problem) for key, one in chosen.items() for problem in one.problems]
+    grids = {key: _grid(raw, key, cluster, offered) for key, cluster in clusters.items()}
     found += [_under(key, one) for key, made in grids.items() for one in made.problems]
-    costs = _prices(raw, examined.clusters, found, price_directory)
+    costs = _prices(raw, clusters, found, price_directory)
     found += _control_planes(examined.clusters, offered)
     found += _recipes(examined.config)
     if examined.config is not None:
@@ -69,7 +72,8 @@ def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) 
         found += [over] if over else []
     if found or examined.config is None:
         raise problems.ConfigError([raw.discreet(one) for one in found])
-    stack = Stack(name=raw.stack, region=str(raw.region), config=examined.config)
+    config = examined.config.model_copy(update={"clusters": clusters})
+    stack = Stack(name=raw.stack, region=str(raw.region), config=config)
     return Loaded(stack=stack, grids=grids, zones=offered.zones if offered else {}, prices=costs)
 
 

@@ -53,7 +53,7 @@ def instance_pool(pool: NodePool, groups: Sequence[NodeGroupSpec]) -> Manifest:
         architectures=tuple(sorted({group.architecture for group in groups})),
         tags=pool.tags,
         specifications=Specifications(
-            instance_types=pool.instance_types,
+            instance_types=pool.types,
             zones=tuple(sorted({group.key.zone for group in groups})),
             capacity_type=pool.capacity_type,
             node_type=pool.node_type,

@@ -16,6 +16,7 @@ from autoscaler.api.resources.pools import (
 )
 from autoscaler.api.resources.types import Count, DnsName, Labels, LabelValue, Seconds, Taint
 from components.config.base import ImageId, Problem, Section, SecurityGroupId
+from components.config.type_requirements import InstanceTypeRequirements
 
 SERVICES: Final = "k8s-services"
 """The node type on which the runtime and the cluster's own services run."""
@@ -30,6 +31,16 @@ Zones = Annotated[
     Discriminator(lambda value: "<all>" if isinstance(value, str) else "<list>"),
 ]
 """`all`: every zone of the region that offers the type; or a list of zones."""
+
+
+TYPES_MAX: Final = 64
+"""So many instance types at most has a pool."""
+InstanceTypes = Annotated[
+    Annotated[InstanceTypeRequirements, Tag("<requirements>")]
+    | Annotated[Annotated[tuple[InstanceTypeName, ...], Field(min_length=1, max_length=TYPES_MAX)], Tag("<list>")],
+    Discriminator(lambda value: "<requirements>" if isinstance(value, dict | InstanceTypeRequirements) else "<list>"),
+]
+"""A list of instance types, or what they must have."""
 
 
 class RootVolume(Section):
@@ -70,8 +81,9 @@ class NodePool(Section):
 
     node_type: Annotated[LabelValue, Field(min_length=1)]
     """The nodes' label node.type, which pods choose by. k8s-services is where the cluster's own services run."""
-    instance_types: Annotated[tuple[InstanceTypeName, ...], Field(min_length=1, max_length=64)]
-    """Instance types; each has an Auto Scaling group in every zone. GPU and arm64 types get fitting images."""
+    instance_types: InstanceTypes
+    """Instance types, as a list or by what they must have; each has an Auto Scaling group in every zone. GPU and arm64
+    types get fitting images."""
     zones: Zones = "all"
     """all: every zone of the region that offers the type. Or a list of zones."""
     min_per_group: Count = 0
@@ -111,6 +123,11 @@ class NodePool(Section):
     security_group_ids: Annotated[tuple[SecurityGroupId, ...], Field(max_length=4)] = ()
     """More security groups for the nodes."""
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The instance types by name; none of requirements that are not resolved yet (`nodes/type_choice`)."""
+        return self.instance_types if isinstance(self.instance_types, tuple) else ()
+
     def problems(self) -> Iterator[Problem]:
         if self.min_per_group > self.max_per_group:
             yield Problem(
@@ -125,7 +142,8 @@ class NodePool(Section):
                 value=0,
                 message="must be at least 1: AWS takes no budget of 0; to stop the pool, set enabled: false",
             )
-        yield from repeated("instanceTypes", self.instance_types)
+        if isinstance(self.instance_types, tuple):
+            yield from repeated("instanceTypes", self.instance_types)
         if not isinstance(self.zones, str):
             yield from repeated("zones", self.zones)
 

@@ -162,7 +162,7 @@ class _Builder:
         omissions: list[Omission] = []
         most = 0
         long: set[str] = set()
-        for index, instance_type in enumerate(self.pool.instance_types):
+        for index, instance_type in enumerate(self.pool.types):
             offer = self.offerings.types.get(instance_type)
             offered = [zone for zone in zones if offer is not None and zone in offer.zones]
             if offer is None or not offered:
@@ -208,7 +208,7 @@ class _Builder:
                 yield Problem(path=self._path("zones", index), value=zone, message=message)
 
     def _image_problems(self) -> Iterator[Problem]:
-        offers = [self.offerings.types[name] for name in self.pool.instance_types if name in self.offerings.types]
+        offers = [self.offerings.types[name] for name in self.pool.types if name in self.offerings.types]
         architectures = sorted({str(offer.architecture) for offer in offers})
         if self.pool.image is not None and len(architectures) > 1:
             message = (

@@ -100,7 +100,7 @@ def _pools(cluster: Cluster) -> Iterator[_Pool]:
         yield _Pool(
             field="nodePools",
             name=name,
-            types=pool.instance_types,
+            types=pool.types,
             capacity=pool.capacity_type,
             limit=pool.limits.target_max_cost_per_month,
         )
