@@ -84,8 +84,20 @@ def _add_simulate(command: argparse.ArgumentParser) -> None:
     command.description = "Play a day of work on a stack, with the real controllers on a simulated cluster and cloud."
     command.add_argument("--stack", type=Path, required=True, help="such as stacks/Pulumi.prod.yaml")
     command.add_argument("--trace", type=Path, required=True, help="the day: such as examples/traces/day.yaml")
+    command.add_argument(
+        "--against",
+        type=Path,
+        metavar="STACK",
+        help="another stack, such as the main branch's: play the same day on both, and print what --stack changes",
+    )
     command.add_argument("--cluster", help="the cluster's key in the stack; default: the only one")
-    command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    command.add_argument(
+        *("-o", "--format", "--output"),
+        choices=("text", "json", "markdown"),
+        default="text",
+        dest="format",
+        help="markdown is for a comment on a pull request; default: text",
+    )
 
 
 def _add_policies(command: argparse.ArgumentParser) -> None:
@@ -188,9 +200,15 @@ def _simulate(arguments: argparse.Namespace) -> int:
     gc.freeze()  # as `run` does: what was imported stays, and most objects of a day live long
     gc.set_threshold(run.YOUNG_OBJECTS)
     say = partial(print, flush=True)
+    request = simulate.Request(
+        stack=arguments.stack,
+        trace=arguments.trace,
+        against=arguments.against,
+        cluster=arguments.cluster,
+        format=arguments.format,
+    )
     try:
-        as_json = arguments.output == "json"
-        seconds = simulate.simulate(arguments.stack, arguments.trace, arguments.cluster, say, as_json=as_json)
+        seconds = simulate.simulate(request, say)
     except simulate.SimulateError as error:
         print(error, file=sys.stderr)
         return 1

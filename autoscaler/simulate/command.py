@@ -1,38 +1,90 @@
-"""`python -m autoscaler simulate`: evaluate a stack, play a day on it, print how it goes and what came of it."""
+"""`python -m autoscaler simulate`: evaluate a stack, play a day on it, print how it goes and what came of it.
+
+With another stack to compare with, the same day is played on both, and what the change does is told.
+"""
 
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from autoscaler.api.settings.scaling import PriceList
 from autoscaler.simulate import fitting, play, stack, trace
-from autoscaler.simulate.reporting import document, report, words
+from autoscaler.simulate.observation.record import Record
+from autoscaler.simulate.reporting import comparison, document, report, words
 
 Say = Callable[[str], None]
+Format = Literal["text", "json", "markdown"]
 
 
 class SimulateError(Exception):
     """Nothing was played; the message says why."""
 
 
-def simulate(stack_file: Path, trace_file: Path, cluster: str | None, say: Say, *, as_json: bool = False) -> float:
-    """Play a day and say how it goes, or what came of it as JSON; return how many seconds that took."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to play, and how to tell of it."""
+
+    stack: Path
+    trace: Path
+    against: Path | None = None
+    """Another stack, such as the main branch's: what `stack` changes is told."""
+    cluster: str | None = None
+    format: Format = "text"
+
+
+def simulate(request: Request, say: Say) -> float:
+    """Play a day, or the same day on two stacks, and say what came of it; return how many seconds that took."""
     begun = time.monotonic()
     try:
-        day = trace.read(trace_file)
-        made = stack.read(stack_file, cluster)
-        fitting.check(day, made)
+        day = trace.read(request.trace)
+        files = [file for file in (request.against, request.stack) if file is not None]
+        stacks = [(file, _fitting(day, file, request.cluster)) for file in files]
     except (trace.TraceError, stack.StackError) as error:
         raise SimulateError(str(error)) from error
-    if as_json:
-        record = play.play(made, day, lambda _: None)
-        say(json.dumps(document.document(record, made.scaling.prices), indent=2))
-        return time.monotonic() - begun
-    say(_opening(made, day, stack_file, trace_file))
+    records = [_play(made, day, request, file, say) for file, made in stacks]
+    if len(records) == 1:
+        say(_told(records[0], stacks[0][1].scaling.prices, request.format))
+    else:
+        days = [
+            document.document(record, made.scaling.prices) for record, (_, made) in zip(records, stacks, strict=True)
+        ]
+        say(_compared(days[0], days[1], request.format))
+    return time.monotonic() - begun
+
+
+def _fitting(day: trace.Trace, file: Path, cluster: str | None) -> stack.Stack:
+    made = stack.read(file, cluster)
+    try:
+        fitting.check(day, made)
+    except trace.TraceError as error:
+        raise trace.TraceError(f"{file}: {error}") from error
+    return made
+
+
+def _play(made: stack.Stack, day: trace.Trace, request: Request, file: Path, say: Say) -> Record:
+    """Play a day; people are shown how it goes on."""
+    if request.format != "text":
+        return play.play(made, day, lambda _: None)
+    say(_opening(made, day, file, request.trace))
     record = play.play(made, day, lambda now: say(_line(now)))
     say("")
-    say(report.report(record, made.scaling.prices))
-    return time.monotonic() - begun
+    return record
+
+
+def _told(record: Record, prices: PriceList, told: Format) -> str:
+    if told == "json":
+        return json.dumps(document.document(record, prices), indent=2)
+    said = report.report(record, prices)
+    return said if told == "text" else f"```\n{said}\n```"
+
+
+def _compared(before: comparison.Day, after: comparison.Day, told: Format) -> str:
+    if told == "json":
+        return json.dumps(comparison.document(before, after), indent=2)
+    return comparison.text(before, after) if told == "text" else comparison.markdown(before, after)
 
 
 def _opening(made: stack.Stack, day: trace.Trace, stack_file: Path, trace_file: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from autoscaler import __main__ as command
+from autoscaler.api import keys
 from autoscaler.simulate import play, stack, trace
 from autoscaler.simulate.observation.guest_record import GuestLife
 from autoscaler.simulate.observation.job_record import JobLife, StepKind
@@ -346,3 +347,38 @@ def test_a_program_reads_what_came_of_a_day(tmp_path: Path, capsys: pytest.Captu
     assert [each["pool"] for each in said["pools"]] == ["services"]
     (target,) = said["targets"]
     assert (target["scope"], target["pool"], target["targetSeconds"], target["pods"]) == ("research", "workers", 60, 0)
+
+
+@pytest.mark.accept("U2")
+def test_a_change_of_a_stack_is_compared_with_what_was_before_and_the_same_each_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of the limit: less is spent at once, and the second half of the work waits for the first."""
+    changed, file = tmp_path / "Pulumi.local.yaml", tmp_path / "day.yaml"
+    text, limit = LOCAL.read_text(), "maxActiveInstances: 10, maxIdleSeconds: 60"
+    assert text.count(limit) == 1
+    changed.write_text(text.replace(limit, "maxActiveInstances: 1, maxIdleSeconds: 60"))
+    work = {"namespace": "research", "requests": {"cpu": "3"}, "takes": ["5m", "5m"]}
+    crowd = {
+        **work,
+        "nodeSelector": {keys.INSTANCE_POOL: "workers"},
+        "arrive": [{"from": "06:01", "to": "06:01", "count": 8}],
+    }
+    file.write_text(json.dumps({"starts": MORNING["starts"], "lasts": "20m", "pods": {"crowd": crowd}}))
+    asked = ["simulate", "--stack", str(changed), "--against", str(LOCAL), "--trace", str(file)]
+
+    def said(*flags: str) -> str:
+        assert command.main([*asked, *flags]) == 0
+        return capsys.readouterr().out
+
+    table = said("--format", "markdown")
+    assert table == said("--format", "markdown")
+    both = json.loads(said("--format", "json"))
+    (before,), (after,) = both["before"]["work"], both["after"]["work"]
+    assert before["stillWaiting"] == 0 < before["worstSeconds"] < 120 < after["worstSeconds"]
+    pools = [{pool["pool"]: pool for pool in each["pools"]}["workers"] for each in (both["before"], both["after"])]
+    assert pools[0]["instances"] > pools[1]["instances"] == 1
+    assert f"| workers | {pools[0]['instances']} → 1 |" in table
+    assert "| research | workers | 1 min |" in table
+    assert " → missed |" in table
+    assert "HOW LONG WORK WAITED UNTIL IT RAN" in said()

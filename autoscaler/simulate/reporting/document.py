@@ -1,12 +1,13 @@
-"""The summary of a day as data, for programs: what `simulate --output json` prints. Pure."""
+"""The summary of a day as data, for programs: what `simulate --format json` prints. Pure."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from autoscaler.api.settings.scaling import PriceList
 from autoscaler.cloud.prices import Prices
 from autoscaler.simulate.observation.record import Record
-from autoscaler.simulate.observation.waits import Waits
-from autoscaler.simulate.reporting import tables, targets
+from autoscaler.simulate.observation.waits import Wait
+from autoscaler.simulate.reporting import chart, tables, targets
 
 
 def document(record: Record, given: PriceList) -> dict[str, Any]:
@@ -16,8 +17,11 @@ def document(record: Record, given: PriceList) -> dict[str, Any]:
     return {
         "currency": given.currency,
         "examplePrices": given.example,
+        "mostAtOnce": chart.most_at_once(record.instances, record.starts_at, record.ends_at),
         "pools": [_pool(record, name, prices) for name in pools],
-        "work": [_work(record, each) for each in record.waits],
+        "work": [{"work": each.work, "scope": each.scope, **_waited(record, each.waits)} for each in record.waits],
+        "queuedJobs": _queued_jobs(record),
+        "guests": _guests(record),
         "targets": [_target(each) for each in targets.outcomes(record)],
     }
 
@@ -33,10 +37,27 @@ def _pool(record: Record, name: str, prices: Prices) -> dict[str, Any]:
     }
 
 
-def _work(record: Record, each: Waits) -> dict[str, Any]:
-    seconds = sorted(wait.seconds(record.ends_at) for wait in each.waits)
-    still = sum(wait.began_at is None for wait in each.waits)
-    return {"work": each.work, "scope": each.scope, "count": len(seconds), **_quantiles(seconds), "stillWaiting": still}
+def _queued_jobs(record: Record) -> list[dict[str, Any]]:
+    """Return how long jobs waited until they were first admitted, by name and LocalQueue."""
+    found: dict[tuple[str, str], list[Wait]] = {}
+    for life in record.queued.lives:
+        found.setdefault((life.work, f"{life.namespace}/{life.queue}"), []).append(life.wait)
+    return [{"work": work, "queue": queue, **_waited(record, waits)} for (work, queue), waits in found.items()]
+
+
+def _guests(record: Record) -> list[dict[str, Any]]:
+    """Return how long guests waited until they ran, by machine."""
+    found: dict[tuple[str, str], list[Wait]] = {}
+    for life in record.guests.lives:
+        found.setdefault((life.machine.group, life.machine.type), []).append(life.wait)
+    return [{"group": group, "type": kind, **_waited(record, waits)} for (group, kind), waits in found.items()]
+
+
+def _waited(record: Record, waits: Iterable[Wait]) -> dict[str, Any]:
+    waited = list(waits)
+    seconds = sorted(wait.seconds(record.ends_at) for wait in waited)
+    still = sum(wait.began_at is None for wait in waited)
+    return {"count": len(seconds), **_quantiles(seconds), "stillWaiting": still}
 
 
 def _target(each: targets.Outcome) -> dict[str, Any]:
