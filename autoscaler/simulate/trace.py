@@ -5,6 +5,8 @@ It must not say anything about pools, limits or prices: those are the stack's.
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
@@ -16,6 +18,7 @@ from pydantic import ConfigDict, Field
 from autoscaler.api.resources.base import Model
 from autoscaler.api.resources.pools import InstanceTypeName, PoolName, ZoneName
 from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Quantities, Seconds
+from autoscaler.simulate import yaml_lines
 from autoscaler.simulation import kubelet
 
 DAY_SECONDS: Final = 86_400
@@ -24,6 +27,14 @@ _TIME: Final = re.compile(r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])")
 
 class TraceError(Exception):
     """A trace cannot be used; the message says where it is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a trace: where, and what."""
+
+    path: yaml_lines.Path
+    message: str
 
 
 def _seconds(given: object) -> object:
@@ -158,6 +169,8 @@ class Trace(Part):
     priority_classes: dict[DnsName, Priority] = Field(default_factory=dict)
     """The values of PriorityClasses that jobs name."""
     shortages: tuple[Shortage, ...] = ()
+    _lines: Mapping[yaml_lines.Path, int] = pydantic.PrivateAttr(default_factory=dict)
+    """In which line of its file each value stands."""
 
     @pydantic.model_validator(mode="after")
     def _checked(self) -> Self:
@@ -188,6 +201,10 @@ class Trace(Part):
         """When it starts, in seconds since the epoch."""
         return self.starts.timestamp()
 
+    def error(self, title: str, problems: Iterable[Problem]) -> TraceError:
+        """Say all that is wrong with this trace."""
+        return _error(title, problems, self._lines)
+
     def work(self) -> dict[str, Work | Guest]:
         """Return all that comes, by name."""
         return {**self.queues, **self.pods, **self.jobs, **self.guests}
@@ -198,20 +215,32 @@ class Trace(Part):
 
 
 def read(file: Path) -> Trace:
-    """Read a trace; raise TraceError with everything that is wrong."""
+    """Read a trace; raise TraceError with everything that is wrong, each with its line."""
     try:
-        return parse(yaml.safe_load(file.read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError) as error:
+        text = file.read_text(encoding="utf-8")
+        return parse(yaml.safe_load(text), yaml_lines.lines(text))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise TraceError(f"the trace {file} cannot be read: {error}") from error
 
 
-def parse(given: Any) -> Trace:  # noqa: ANN401  # whatever YAML holds
-    """Check a trace; raise TraceError with everything that is wrong."""
+def parse(given: Any, lines: Mapping[yaml_lines.Path, int] | None = None) -> Trace:  # noqa: ANN401  # whatever YAML holds
+    """Check a trace, given in which line each value stands; raise TraceError with everything that is wrong."""
     try:
-        return Trace.model_validate(given)
+        made = Trace.model_validate(given)
     except pydantic.ValidationError as error:
-        lines = (
-            f"  {'.'.join(map(str, each['loc']))}: {each['msg']}".replace(": Value error, ", ": ")
-            for each in error.errors()
-        )
-        raise TraceError("\n".join(["the trace is wrong:", *lines])) from error
+        problems = (Problem(each["loc"], each["msg"].removeprefix("Value error, ")) for each in error.errors())
+        raise _error("the trace is wrong:", problems, lines or {}) from error
+    made._lines = lines or {}  # noqa: SLF001  # its own
+    return made
+
+
+def _error(title: str, problems: Iterable[Problem], lines: Mapping[yaml_lines.Path, int]) -> TraceError:
+    placed = [(yaml_lines.nearest(lines, each.path), each) for each in problems]
+    ordered = sorted(placed, key=lambda found: found[0] or 0)
+    return TraceError("\n".join([title, *(_worded(each, line) for line, each in ordered)]))
+
+
+def _worded(problem: Problem, line: int | None) -> str:
+    place = "" if line is None else f"line {line}: "
+    path = ".".join(map(str, problem.path))
+    return f"  {place}{path}: {problem.message}" if path else f"  {place}{problem.message}"

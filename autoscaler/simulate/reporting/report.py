@@ -7,7 +7,7 @@ from autoscaler import units
 from autoscaler.api.settings.scaling import PriceList
 from autoscaler.cloud.prices import Prices
 from autoscaler.simulate.observation.record import Record
-from autoscaler.simulate.reporting import chart, episodes, guest_tables, job_tables, tables, targets, words
+from autoscaler.simulate.reporting import chart, episodes, guest_tables, job_tables, never_ran, tables, targets, words
 from autoscaler.simulate.reporting.episode import Episode
 
 TELLING: Final = 16
@@ -22,7 +22,9 @@ def report(record: Record, given: PriceList) -> str:
     block = words.width(chart.block_seconds(record))
     note = " (example prices)" if given.example else ""
     cost = f"{given.currency} {units.money(tables.cost_micros(record, record.instances, prices))}"
+    stranded = never_ran.lines(record)
     parts = [
+        *([stranded] if stranded else []),
         [f"{_short(record)}, for {cost}{note}."],
         [f"INSTANCES OVER TIME (a block is {block}; the tallest of a pool is its most)", *chart.chart(record)],
         [f"POOLS{note}", *tables.pools(record, prices, given.currency)],

@@ -6,7 +6,8 @@ import pytest
 
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
-from autoscaler.api.settings.node_groups import NodeGroups
+from autoscaler.api.resources.pools import Architecture
+from autoscaler.api.settings.node_groups import NodeGroupKey, NodeGroups, NodeGroupSpec
 from autoscaler.simulate import fitting, trace
 from autoscaler.simulate.stack import Stack
 
@@ -97,3 +98,69 @@ def test_everything_that_does_not_fit_is_named_at_once() -> None:
         "guests.notebook.type",
         "guests.notebook.namespace",
     ]
+
+
+def group(pool: str = "workers", zone: str = "us-east-1a", kind: str = "m5.large", **labels: str) -> NodeGroupSpec:
+    return NodeGroupSpec(
+        key=NodeGroupKey(pool=pool, zone=zone, instance_type=kind),
+        name=f"{pool}-{zone}-{kind}",
+        minimum=0,
+        maximum=1,
+        architecture=Architecture.AMD64,
+        vcpus=2,
+        memory_bytes=1,
+        max_pods=10,
+        labels={keys.NODE_TYPE: "worker", keys.ZONE: zone, **labels},
+    )
+
+
+GRID = Stack(groups=NodeGroups(cluster="bench", region="us-east-1", groups=(group(), group("gpu"))), objects=())
+WORK = {"namespace": "research", "requests": {"cpu": "1"}, "takes": ["1m", "1m"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        (
+            {"secondsUsedThisMonth": {"worker": 1}},
+            "secondsUsedThisMonth.worker: the stack has no such pool: did you mean workers?",
+        ),
+        (
+            {"secondsUsedThisMonth": {"zzz": 1}},
+            "secondsUsedThisMonth.zzz: the stack has no such pool (there are: gpu, workers)",
+        ),
+        (
+            {"shortages": [{"zone": "us-east-1z", "from": "06:00", "to": "07:00"}]},
+            "shortages.0.zone: the stack has no node group in us-east-1z: did you mean us-east-1a?",
+        ),
+        (
+            {"shortages": [{"zone": "us-east-1a", "instanceTypes": ["m5.lrge"], "from": "06:00", "to": "07:00"}]},
+            "shortages.0.instanceTypes.0: no node group of the stack has m5.lrge: did you mean m5.large?",
+        ),
+        (
+            {"pods": {"a": {**WORK, "nodeSelector": {"node.type": "workr"}}}},
+            "pods.a.nodeSelector.node.type: no node group of the stack has node.type=workr: did you mean worker?",
+        ),
+        (
+            {"pods": {"a": {**WORK, "nodeSelector": {"node.typ": "worker"}}}},
+            "pods.a.nodeSelector.node.typ: no node group of the stack has the label node.typ: did you mean node.type?",
+        ),
+        (
+            {"queues": {"a": {**WORK, "poolCapacity": 1, "nodeSelector": {keys.ZONE: "mars-1a"}}}},
+            (
+                f"queues.a.nodeSelector.{keys.ZONE}: no node group of the stack has {keys.ZONE}=mars-1a"
+                " (there are: us-east-1a)"
+            ),
+        ),
+    ],
+)
+def test_pools_zones_types_and_labels_that_are_not_there_are_named_with_a_guess(given: Any, want: str) -> None:
+    with pytest.raises(trace.TraceError) as caught:
+        fitting.check(trace.parse({"starts": "2026-06-30T06:00:00Z", **given}), GRID)
+    assert str(caught.value) == f"the trace does not fit the stack:\n  {want}"
+
+
+def test_labels_that_nodes_have_or_may_get_from_kubernetes_fit() -> None:
+    selector = {"node.type": "worker", keys.ZONE: "us-east-1a", "kubernetes.io/os": "linux"}
+    pods = {"a": {**WORK, "nodeSelector": selector}}
+    fitting.check(trace.parse({"starts": "2026-06-30T06:00:00Z", "pods": pods}), GRID)

@@ -127,3 +127,43 @@ def test_new_work_does_not_move_the_old() -> None:
     before = arrivals.arrivals(trace.parse(DAY))
     more = arrivals.arrivals(trace.parse({**DAY, "pods": {**DAY["pods"], "other": WORK}}))
     assert [each for each in more if each.name != "other"] == before
+
+
+def test_what_is_wrong_is_told_with_its_line_in_the_order_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "day.yaml"
+    file.write_text(
+        """\
+starts: 2026-06-30T06:00:00Z
+pods:
+  a:
+    namespace: builds
+    takes: [1m, 2m]
+    requests: { cpu: "1" }
+    arrive:
+      - { from: "06:00", to: "07:00", count: 1 }
+      - { from: "06:00", to: "25:00", count: -1 }
+    nodeSelecto: {}
+lasts: 3d
+"""
+    )
+    with pytest.raises(trace.TraceError) as caught:
+        trace.read(file)
+    title, *lines = str(caught.value).splitlines()
+    assert title == "the trace is wrong:"
+    assert [line.partition(": ")[0] for line in lines] == ["  line 9", "  line 9", "  line 10", "  line 11"]
+    assert "pods.a.arrive.1.to: must be a time of day in quotes" in lines[0]
+
+
+def test_something_that_is_missing_is_told_with_the_line_around_it(tmp_path: Path) -> None:
+    file = tmp_path / "day.yaml"
+    file.write_text('starts: 2026-06-30T06:00:00Z\npods:\n  a:\n    namespace: builds\n    requests: { cpu: "1" }\n')
+    with pytest.raises(trace.TraceError, match=r"  line 3: pods\.a\.takes: Field required"):
+        trace.read(file)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a: &a\n  b: *a\n", "\tx", "starts: [", "? [a]\n: b\n", "\xff\xfe"])
+def test_a_file_that_is_no_trace_is_refused_and_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "day.yaml"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(trace.TraceError):
+        trace.read(file)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.settings.scaling import PriceList
 from autoscaler.cloud.prices import Prices
+from autoscaler.simulate.observation.job_record import QueuedJobs
 from autoscaler.simulate.reporting import chart, report, tables, words
 from tests.autoscaler.simulate import records
 from tests.autoscaler.simulate.records import DAY, HOUR, START, instance
@@ -103,3 +104,29 @@ def test_the_whole_is_short_and_says_where_prices_come_from() -> None:
     assert lines[0] == "0 jobs and pods came. 1 instance was started, at most 1 at once, for USD 0.00 (example prices)."
     assert "THE MOST TELLING 16 OF 20 DECISIONS, with their reasons" in lines
     assert len(lines) < 60
+
+
+def test_work_that_never_ran_is_told_first_with_the_last_reason() -> None:
+    refused = "no node can be started: LimitReached: the pool has 10 of at most 10"
+    record = records.record(
+        waits=(records.waits(1, None, None), records.waits(0, work="docs")),
+        queued=QueuedJobs(lives=(records.job(),)),
+        guests=records.guests(records.guest(waited=None)),
+        told=(
+            records.told("NotTriggerScaleUp", 1, "another reason"),
+            records.told("NotTriggerScaleUp", 2, refused, name="compile-2"),
+            records.told("TriggeredScaleUp", 3, "a node is started", name="compile-3"),
+            records.told("Waiting", 4, "position 3 in the queue", name="ranking-0001"),
+        ),
+    )
+    first = report.report(record, PriceList()).partition("\n\n")[0].splitlines()
+    assert first == [
+        "NEVER RAN: 4 pieces of work still waited at the end",
+        f"2 of compile. Last told: {refused}",
+        "1 of ranking. Last told: position 3 in the queue",
+        "1 of notebook. Nothing was told about it.",
+    ]
+
+
+def test_a_day_on_which_all_ran_says_nothing_of_that() -> None:
+    assert "NEVER RAN" not in report.report(records.record(waits=(records.waits(1),)), PriceList())
