@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     settings.add_arguments(run_command, settings.CONTROLLERS)
     _add_plan(commands.add_parser("plan", help="print what all controllers would do now, and why"))
+    _add_status(commands.add_parser("status", help="print how the whole system is, and what is wrong"))
     explain_command = commands.add_parser(
         "explain",
         help="say why a pod, a job or a Workload waits",
@@ -76,6 +77,16 @@ def _add_plan(command: argparse.ArgumentParser) -> None:
     command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     command.add_argument("--url", type=_url, help="where the runtime listens, if it is no pod: http://HOST:PORT")
     command.add_argument("--namespace", help="the runtime's namespace; default: that of the leader's pod")
+    command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
+    command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
+
+
+def _add_status(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Print worker pools, instance pools, scopes, queues and machines with their numbers, how many pods wait, and "
+        "what conditions say is wrong. It only reads the cluster."
+    )
+    command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
     command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
 
@@ -173,6 +184,18 @@ def _explain(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _status(arguments: argparse.Namespace) -> int:
+    from autoscaler.runtime.commands import status, status_tables  # noqa: PLC0415  # see above
+
+    try:
+        seen = status.status(settings.read_origin(arguments, is_home_read=True))
+    except (settings.SettingsError, status.StatusError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(status_tables.as_json(seen) if arguments.output == "json" else status_tables.text(seen))
+    return 0
+
+
 def _release(arguments: argparse.Namespace) -> int:
     from autoscaler.runtime.commands import release  # noqa: PLC0415  # see above
 
@@ -261,6 +284,7 @@ def _version(_: argparse.Namespace) -> int:
 _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "run": _run,
     "plan": _plan,
+    "status": _status,
     "explain": _explain,
     "simulate": _simulate,
     "release": _release,

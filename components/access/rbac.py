@@ -40,8 +40,10 @@ _EXPLAINED_KINDS: Final = (
     resources.InstancePool,
     resources.LocalQueue,
     resources.Machine,
+    resources.ProviderAccount,
     resources.ResourceFlavor,
     resources.Scope,
+    resources.WorkerPool,
     resources.Workload,
 )
 
@@ -125,7 +127,7 @@ def _view() -> Iterable[_Right]:
 
 
 def _plan() -> Iterable[_Right]:
-    """Yield what `plan` and `explain` read of the whole cluster."""
+    """Yield what `plan`, `status` and `explain` read of the whole cluster."""
     seen = [("coordination.k8s.io", "leases"), *_EXPLAINED]
     seen += [(version.GROUP, kind.definition.plural) for kind in _EXPLAINED_KINDS]
     yield from (_Right(group, resource, "list", "") for group, resource in seen)

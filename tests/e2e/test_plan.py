@@ -292,6 +292,12 @@ def test_the_leader_is_found_and_what_is_missing_is_named(stage: Stage) -> None:
         stage.site.add_pod("waits", nodeSelector={"no-node-has": "this"})
         explained = stage.run("explain", "pod", f"{stage.site.namespace}/waits", config=reader)
         assert "waits" in explained.stdout, explained.stderr
+        told = stage.run("status", "-o", "json", config=reader)
+        assert (told.returncode, told.stderr) == (0, "")
+        status = json.loads(told.stdout)
+        assert (status["leaders"], status["unread"]) == ([leads], [])
+        assert sum(each["podsWaiting"] for each in status["scopes"]) >= 1
+        assert f"led by {leads}" in stage.run("status", config=reader).stdout
         for number, (want, kept, own) in enumerate(
             (
                 ("list leases.coordination.k8s.io", [PODS], proxy),

@@ -1,0 +1,43 @@
+"""`status` reads a cluster as it is: leaders, pools, who waits, and what one may not read. In virtual time."""
+
+import asyncio
+
+from autoscaler.kube import port
+from autoscaler.runtime.commands import status, status_tables
+from autoscaler.simulation import virtual_time
+from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios.capacity_world import World, runtime
+
+
+@simulated
+async def test_the_state_of_a_cluster_is_read_at_once() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxActiveInstances=5)
+    async with runtime(world):
+        world.add_pod("runs", cpu="3")
+        world.add_pod("waits", cpu="900")
+        await asyncio.sleep(120)
+        seen = await status.read(world.cluster.client(), now=virtual_time.clock().now())
+    assert seen.leaders == ("a",)
+    assert [pod.meta.key.name for pod in seen.waiting] == ["waits"]
+    (pool,) = [section for section in status_tables.sections(seen) if section.name == "instancePools"]
+    assert pool.rows[0][:3] == ("workers", 1, 5)
+    assert "Nothing is wrong" in status_tables.text(seen)
+
+
+@simulated
+async def test_what_may_not_be_read_is_named_and_the_rest_is_shown() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    handle = world.cluster.server.handle
+
+    def refuse(request: port.Request, user: str) -> port.Response:
+        if request.path.endswith("/pods"):
+            return port.Response(status=403, body=b'{"reason": "Forbidden", "message": "no", "code": 403}')
+        return handle(request, user)
+
+    world.cluster.server.handle = refuse  # type: ignore[method-assign]
+    seen = await status.read(world.cluster.client(), now=virtual_time.clock().now())
+    assert [pool.meta.key.name for pool in seen.pools] == ["workers"]
+    (unread,) = seen.unread
+    assert unread.startswith("pods: ")
