@@ -8,6 +8,7 @@ import pytest
 from autoscaler.api import keys, resources
 from autoscaler.api.settings.scaling import Scaling
 from autoscaler.kube import kinds
+from autoscaler.simulation.cluster.store import Change
 from tests import builders
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import World, runtime
@@ -138,3 +139,27 @@ async def test_a_budget_is_warned_about_before_it_is_spent_and_pools_and_scopes_
         assert used["samples"] == 1
         assert 8000 < used["meanDurationSeconds"] < 8500
         assert used["secondsThisMonth"] > 6000  # three of four processors
+
+
+@simulated
+async def test_pools_and_scopes_say_every_five_minutes_what_was_used() -> None:
+    world = World()
+    world.add_pool()
+    world.cluster.create(kinds.custom(resources.Scope), builders.resource("Scope", pools=[{"name": "workers"}]))
+    world.patch(kinds.NAMESPACES, "default", {"metadata": {"labels": {keys.SCOPE: "research"}}})
+    said: dict[str, list[int]] = {"workers": [], "research": []}
+
+    def listen(change: Change) -> None:
+        status = change.shown.object.get("status", {})
+        used = [status.get("secondsThisMonth", 0), *(each["secondsThisMonth"] for each in status.get("pools", ()))]
+        said[change.key.name].append(max(used))
+
+    for kind in (POOLS, kinds.custom(resources.Scope)):
+        world.cluster.server.store.collection(kind).listeners.append(listen)
+    async with runtime(world):
+        for number in range(3):
+            world.add_pod(f"p-{number}", cpu="3")
+        await asyncio.sleep(3600)
+    for used in said.values():
+        assert 10 <= len(set(used)) <= 14
+        assert used[-1] > 3 * (3600 - 300 - 120) * 0.7  # a pod has three of four processors, and takes a while to begin

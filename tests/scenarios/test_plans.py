@@ -130,7 +130,7 @@ async def test_capacity_does_what_it_planned() -> None:
         world.add_pod("comes", cpu="1", nodeSelector={keys.INSTANCE_TYPE: "m5.xlarge", "a": "b"})
         world.add_pod("waits", cpu="3")
         world.add_pod("waits-too", cpu="3")
-        await asyncio.sleep(120)
+        await asyncio.sleep(300)  # until it is time to say again what was used
         planned = await section(replica, "capacity")
         resized = [each.what for each in planned.commands if each.verb == "resize"]
         assert resized == ["node group workers-a-m5.xlarge from 1 to 2"]

@@ -36,6 +36,8 @@ STEP_SECONDS: Final = 60
 NAMED_MAX: Final = 3
 """So many nodes are told by name."""
 CPU: Final = "cpu"
+Teller = tuple[str, str]
+"""A pool or a scope: its kind, and its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,8 @@ class Month:
 
     to_date: MonthToDate
     limits: tuple[Limit, ...] = ()
+    told_lately: frozenset[Teller] = frozenset()
+    """Who need not say again what was used, as it has said so lately."""
 
 
 Warned = Mapping[tuple[str, str, LimitKind], frozenset[budgets.State]]
@@ -60,11 +64,13 @@ class Stated:
     problems: Mapping[str, str] = field(default_factory=dict)
     """Accounts that cannot be used, and why."""
     warned: Warned = field(default_factory=dict)
+    told_lately: frozenset[Teller] = frozenset()
+    """Who has said lately what was used."""
 
 
 def statuses(snapshot: Snapshot, plan: Plan, stated: Stated) -> Iterator[Status]:
     """Yield the statuses that must be written, each from the very version that it is made from."""
-    month = Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
+    month = Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot), told_lately=stated.told_lately)
     fixed = [pool.resource for pool in stated.pools if pool.resource.spec.specifications.node_selector is not None]
     nodes = static_nodes(snapshot.nodes, *fixed) if fixed else {}
     for pool in stated.pools:
@@ -158,13 +164,16 @@ def scope_changes(
 ) -> Manifest:
     """Return the fields of a scope's status that must be written; empty if it says all this already."""
     before = {each.name: each for each in scope.status.pools}
+    is_fresh = (SCOPES.kind, scope.metadata.name) in month.told_lately
     pools = []
     for entry in scope.spec.pools:
         key = ScopePool(scope.metadata.name, entry.name)
         known, old = durations.get(key), before.get(entry.name)
         stated: dict[str, Any] = {
             "name": entry.name,
-            "secondsThisMonth": _steady(month.to_date.scopes.get(key, 0), old.seconds_this_month if old else None),
+            "secondsThisMonth": _steady(
+                month.to_date.scopes.get(key, 0), old.seconds_this_month if old else None, is_fresh=is_fresh
+            ),
             "samples": known.samples if known else old.samples if old else 0,
         }
         mean = known.mean_seconds if known else old.mean_duration_seconds if old else None
@@ -226,7 +235,9 @@ def _used(pool: InstancePool, month: Month) -> Manifest:
         before = pool.status.seconds_this_month
     used: Manifest = {
         "month": month.to_date.month,
-        "secondsThisMonth": _steady(month.to_date.seconds.get(name, 0), before),
+        "secondsThisMonth": _steady(
+            month.to_date.seconds.get(name, 0), before, is_fresh=(POOLS.kind, name) in month.told_lately
+        ),
     }
     if used["secondsThisMonth"] != before:
         cost = month.to_date.cost_micros.get(name, 0)
@@ -234,8 +245,11 @@ def _used(pool: InstancePool, month: Month) -> Manifest:
     return used
 
 
-def _steady(now: int, before: int | None) -> int:
-    return before if before is not None and before <= now < before + STEP_SECONDS else now
+def _steady(now: int, before: int | None, *, is_fresh: bool) -> int:
+    """Return what to say was used: what was said before where that was lately, or little came to it."""
+    if before is None or now < before:
+        return now
+    return before if is_fresh or now < before + STEP_SECONDS else now
 
 
 def _up_to_date(pool: InstancePool, snapshot: Snapshot, groups: Sequence[cloud.NodeGroup]) -> list[Manifest]:

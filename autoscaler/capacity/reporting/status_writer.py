@@ -27,6 +27,8 @@ from autoscaler.kube.writing import writer
 
 log = structlog.get_logger()
 WAITING_PODS: Final = "sluice_waiting_pods"
+USAGE_SECONDS: Final = 300.0
+"""How often a pool or a scope says what was used, at most: what changes each minute is the metric."""
 
 
 class StatusWriter:
@@ -54,6 +56,8 @@ class StatusWriter:
             SCOPES: writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes),
         }
         self._warned: pool_status.Warned = {}
+        self._told_at: dict[pool_status.Teller, float] = {}
+        """When each pool and scope last said what was used; those of longer ago are left out."""
         self._metrics: tuple[metrics.Metric, ...] = NOTHING
         self._count_waiting = waiting
         context.measure(self._measure)
@@ -68,7 +72,13 @@ class StatusWriter:
             accounts=tuple(self._accounts.accounts),
             warned=self._warned,
             problems={name: problem for name in named if (problem := self._accounts.problem(name)) is not None},
+            told_lately=self._told_lately(),
         )
+
+    def _told_lately(self) -> frozenset[pool_status.Teller]:
+        since = self._context.clock.monotonic() - USAGE_SECONDS
+        self._told_at = {teller: at for teller, at in self._told_at.items() if at > since}
+        return frozenset(self._told_at)
 
     async def publish(self, snapshot: Snapshot, plan: Plan) -> None:
         """Write and tell what has changed."""
@@ -89,11 +99,13 @@ class StatusWriter:
         return [_waiting_pods(self._count_waiting()) if each.name == WAITING_PODS else each for each in self._metrics]
 
     async def _write(self, target: writer.Target[Any], status: Status) -> None:
+        teller = (status.resource.kind, status.stored.meta.key.name)
         try:
             await self._context.writer.patch_status(target, status.stored, status.changes)
         except port.KubeError as error:
-            name = status.stored.meta.key.name
-            log.info("status_not_written", kind=status.resource.kind, name=name, error=str(error))
+            log.info("status_not_written", kind=teller[0], name=teller[1], error=str(error))
+        else:  # it has said what was used as well, unless it did so lately, or little came to it
+            self._told_at.setdefault(teller, self._context.clock.monotonic())
 
     def _tell(self, event: PoolEvent) -> None:
         pool = self._pools.get(objects.Key("", event.pool))
