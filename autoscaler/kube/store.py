@@ -79,6 +79,8 @@ class Table(Generic[T]):
         """Called for each object that is put aside."""
         self._objects: dict[Key, T] = {}
         self._deleted: dict[str, None] = {}
+        self._unechoed: dict[Key, int] = {}
+        """Versions that answers to our writes have brought and the watch has yet to bring."""
         self._indexes: dict[Callable[[T], Collection[Any]], Index[Any, T]] = {}
         self._listeners: list[Listener[T]] = []
         self._frozen = overlay.Overlaid(self._objects)
@@ -115,12 +117,29 @@ class Table(Generic[T]):
     def seen(self, stored: T) -> None:
         """Take over an object from the watch."""
         self.resource_version = max(self.resource_version, stored.meta.resource_version)
+        self._unechoed.pop(stored.meta.key, None)
         self._take(stored)
+
+    @property
+    def awaits_echoes(self) -> bool:
+        """Whether the watch has yet to bring what answers to our writes have brought."""
+        return bool(self._unechoed)
+
+    def echoed(self, key: Key, resource_version: int) -> bool:
+        """Tell whether the watch brings nothing newer than an answer did; who asks need not read the object then."""
+        known, awaited = self._objects.get(key), self._unechoed.get(key)
+        if known is None or awaited is None or known.meta.resource_version < resource_version:
+            return False
+        self.resource_version = max(self.resource_version, resource_version)
+        if awaited <= resource_version:
+            del self._unechoed[key]
+        return True
 
     def gone(self, meta: Meta) -> None:
         """Take over a deletion from the watch."""
         self.resource_version = max(self.resource_version, meta.resource_version)
         self.unreadable.pop(meta.key, None)
+        self._unechoed.pop(meta.key, None)
         self._deleted.pop(meta.uid, None)
         known = self._objects.get(meta.key)
         if known is not None and known.meta.resource_version <= meta.resource_version:
@@ -131,6 +150,7 @@ class Table(Generic[T]):
         everything = list(listed)
         uids = {stored.meta.uid for stored in everything}
         self._deleted = {uid: None for uid in self._deleted if uid in uids}
+        self._unechoed.clear()
         self.catch_up(everything, resource_version)
         self.resource_version = max(self.resource_version, resource_version)
         self.synced = True
@@ -159,6 +179,7 @@ class Table(Generic[T]):
         for known in list(self._objects.values()):
             self._change(known, None)
         self._deleted.clear()
+        self._unechoed.clear()
         self.resource_version = 0
 
     def cut_off(self) -> None:
@@ -179,6 +200,8 @@ class Table(Generic[T]):
     def wrote(self, stored: T) -> None:
         """Take over the answer to a write of ours; one that the watch has already overtaken is old news."""
         meta = stored.meta
+        if meta.resource_version > self.resource_version:
+            self._unechoed[meta.key] = meta.resource_version
         if meta.key in self._objects or meta.resource_version > self.resource_version:
             self._take(stored)
 

@@ -234,6 +234,18 @@ class Event(_Struct, frozen=True):
     object: msgspec.Raw
 
 
+class _VersionMeta(_Struct, frozen=True):
+    name: str
+    namespace: str = ""
+    resource_version: str = "0"
+
+
+class Version(_Struct, frozen=True):
+    """Which object it is, and which version of it."""
+
+    metadata: _VersionMeta
+
+
 class ListMeta(_Struct, frozen=True):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -272,6 +284,7 @@ class Deleted(_Struct, frozen=True):
 POD: Final = msgspec.json.Decoder(Pod)
 NODE: Final = msgspec.json.Decoder(Node)
 SIMPLE: Final = msgspec.json.Decoder(Simple)
+VERSION: Final = msgspec.json.Decoder(Version)
 EVENT: Final = msgspec.json.Decoder(Event)
 LISTING: Final = msgspec.json.Decoder(Listing)
 DELETED: Final = msgspec.json.Decoder(Deleted)

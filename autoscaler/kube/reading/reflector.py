@@ -157,6 +157,8 @@ class Reflector(Generic[T]):
         for line in batch:
             event = wire.EVENT.decode(line)
             match event.type:
+                case "ADDED" | "MODIFIED" if self._is_echo(event.object):
+                    pass
                 case "ADDED" | "MODIFIED":
                     read = self._read(event.object)
                     if isinstance(read, store.Unreadable):
@@ -170,6 +172,13 @@ class Reflector(Generic[T]):
                     self._table.resource_version = max(self._table.resource_version, version)
                 case _:
                     raise port.error_of(None, bytes(event.object))
+
+    def _is_echo(self, raw: msgspec.Raw) -> bool:
+        """Tell whether the answer to a write of ours has brought this already: reading all of it again is dear."""
+        if not self._table.awaits_echoes:
+            return False
+        meta = wire.VERSION.decode(raw).metadata
+        return self._table.echoed(objects.Key(meta.namespace, meta.name), int(meta.resource_version))
 
     def _read(self, raw: msgspec.Raw) -> T | store.Unreadable:
         """Decode an object; one that makes no sense is put aside under its name, and the rest goes on."""

@@ -56,6 +56,34 @@ def test_our_own_write_is_seen_before_the_watch_brings_it() -> None:
     assert version_of(table) == 7
 
 
+def test_what_an_answer_brought_is_not_awaited_once_the_watch_brings_it_or_something_newer() -> None:
+    table = table_at(5, thing(5))
+    assert not table.awaits_echoes
+    table.wrote(thing(7))
+    assert table.echoed(KEY, 6)
+    assert (table.awaits_echoes, table.resource_version) == (True, 6)
+    assert table.echoed(KEY, 7)
+    assert (table.awaits_echoes, table.resource_version) == (False, 7)
+    assert not table.echoed(KEY, 7)
+    table.wrote(thing(8))
+    assert not table.echoed(KEY, 9)
+    table.seen(thing(9))
+    assert not table.awaits_echoes
+
+
+def test_nothing_is_awaited_any_more_after_a_new_list_a_deletion_or_a_new_history() -> None:
+    table = table_at(5, thing(5))
+    table.wrote(thing(6))
+    table.gone(thing(7).meta)
+    assert not table.awaits_echoes
+    table.wrote(thing(8))
+    table.replace((thing(8),), 8)
+    assert not table.awaits_echoes
+    table.wrote(thing(9))
+    table.forget()
+    assert not table.awaits_echoes
+
+
 def test_an_answer_that_the_watch_has_overtaken_does_not_raise_the_dead() -> None:
     table = table_at(5)
     table.seen(thing(6))
@@ -164,10 +192,11 @@ def test_any_interleaving_of_watch_and_answers_ends_in_the_truth(
                 table.wrote(answer)
             else:
                 table.deleted(answer.meta.key, answer.meta.uid)
-        if verb == "set":
-            table.seen(stored)
-        else:
+        if verb == "delete":
             table.gone(stored.meta)
+        elif not table.echoed(stored.meta.key, stored.meta.resource_version):
+            table.seen(stored)
+    assert table.resource_version == max((stored.meta.resource_version for _, stored in history), default=0)
     assert {stored.meta.key.name: stored for stored in table} == truth
     assert {key.name for label in index for key in index.get(label)} == set(truth)
 

@@ -172,3 +172,27 @@ async def test_an_object_that_makes_no_sense_does_not_hide_the_others() -> None:
     assert key("good") in table.snapshot()
     assert {place: why.problem for place, why in table.unreadable.items()} == {key("bad"): "no such thing"}
     task.cancel()
+
+
+@simulated
+async def test_our_own_write_is_read_once() -> None:
+    read: list[int] = []
+
+    def counting(raw: bytes | msgspec.Raw) -> objects.Simple:
+        found = objects.simple(raw)
+        read.append(found.meta.resource_version)
+        return found
+
+    cluster = SimulatedCluster(virtual_time.clock())
+    api, table = cluster.client(), store.Table[objects.Simple]()
+    task = asyncio.create_task(reflector.Reflector(api, kinds.CONFIG_MAPS, table, counting).run())
+    await asyncio.sleep(1)
+    target = writer.Target(resource=kinds.CONFIG_MAPS, decode=counting, table=table)
+    await writer.Writer(api, OpenFence()).create(target, cluster_.manifest("own"))
+    await asyncio.sleep(1)
+    assert read.count(cluster.server.store.version) == 1
+    assert table.resource_version == cluster.server.store.version
+    cluster.create(kinds.CONFIG_MAPS, cluster_.manifest("other"))
+    await asyncio.sleep(1)
+    assert key("other") in table.snapshot()
+    task.cancel()
