@@ -25,6 +25,7 @@ log = structlog.get_logger()
 
 
 _RETRIES: Final = backoff.Backoff(first_seconds=0.25, longest_seconds=30.0)
+_ABSENCES: Final = backoff.Backoff(first_seconds=5.0, longest_seconds=30.0, factor=1.2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,8 @@ class Pace:
     retries: backoff.Backoff = _RETRIES
     stale_seconds: float = 60.0
     """When nothing has worked for so long, what we know is no longer trusted."""
-    absent_seconds: float = 5.0
-    """How often to look for a kind that is not served yet."""
+    absences: backoff.Backoff = _ABSENCES
+    """How often to look for a kind that is not served yet, or no more."""
 
 
 DEFAULT_PACE: Final = Pace()
@@ -79,6 +80,8 @@ class Reflector(Generic[T]):
         self._pace = pace
         self._random = random.Random(self._path)  # noqa: S311  # jitter, not cryptography
         self._failures = 0
+        self._absences = 0
+        """How often in a row the kind was not served."""
         self._stale: asyncio.TimerHandle | None = None
         """While nothing works: it ends our trust in what we know, even if an answer is still waited for."""
         self._was_served = False
@@ -105,7 +108,7 @@ class Reflector(Generic[T]):
             except port.NotFoundError:
                 self._absent()
                 must_list = True
-                await asyncio.sleep(self._pace.absent_seconds)
+                await asyncio.sleep(self._pace.absences.pause(self._absences))
             except TimeoutError as error:  # it said nothing: perhaps its history is another one than ours
                 self._restarted("watch_silent", error)
                 self._table.lost()  # an API server that has lost its etcd keeps watches open, and says nothing
@@ -126,7 +129,7 @@ class Reflector(Generic[T]):
                     aside.append(read)
                 else:
                     listed.append(read)
-        self._was_served = True
+        self._was_served, self._absences = True, 0
         if version < self._table.resource_version:
             log.warning("history_restarted", kind=self.resource.kind)  # as after a restore from a backup
             self._table.forget()
@@ -203,6 +206,7 @@ class Reflector(Generic[T]):
         """Take a kind that was never served for empty; of one that is served no more, nothing is known."""
         if self.state is not State.ABSENT:
             log.warning("kind_not_served", kind=self.resource.kind, path=self._path)
+        self._absences += 1
         self._settle()  # an answer, and what it means is said here
         if self._was_served:
             self._table.lost()

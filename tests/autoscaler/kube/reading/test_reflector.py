@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from autoscaler.api import resources
-from autoscaler.kube import kinds, objects, store
+from autoscaler.kube import kinds, objects, port, store
 from autoscaler.kube.reading import listing, reflector
 from autoscaler.kube.writing import writer
 from autoscaler.simulation import virtual_time
@@ -18,6 +18,19 @@ from tests.autoscaler.kube.cluster import OpenFence, bench, key, simulated
 pytestmark = pytest.mark.simulated
 WATCHES = faults.Matching(method=faults.WATCH, username=cluster_.ENGINE)
 CALLS = faults.Matching(username=cluster_.ENGINE)
+
+
+class Counting:
+    """Counts what is sent."""
+
+    def __init__(self, api: port.Api) -> None:
+        self.sent = 0
+        self.watch = api.watch
+        self._api = api
+
+    async def send(self, request: port.Request) -> port.Response:
+        self.sent += 1
+        return await self._api.send(request)
 
 
 @simulated
@@ -126,15 +139,19 @@ async def test_a_kind_that_is_not_served_is_empty_until_it_appears() -> None:
     cluster = SimulatedCluster(virtual_time.clock())
     table: store.Table[objects.Custom[resources.InstancePool]] = store.Table()
     kind = kinds.custom(resources.InstancePool)
-    watched = reflector.Reflector(cluster.client(), kind, table, objects.custom(resources.InstancePool))
+    api = Counting(cluster.client())
+    watched = reflector.Reflector(api, kind, table, objects.custom(resources.InstancePool))
     task = asyncio.create_task(watched.run())
-    await asyncio.sleep(60)
+    await asyncio.sleep(11)
+    assert api.sent == 2
+    await asyncio.sleep(3600)
     assert table.synced
     assert watched.state is reflector.State.ABSENT
+    assert 120 <= api.sent <= 130  # twice a minute, and more often in the beginning
     cluster.install_definitions()
     await cluster.settle()
     cluster.create(kind, builders.resource("InstancePool"))
-    await asyncio.sleep(10)
+    await asyncio.sleep(31)
     (pool,) = table
     assert pool.resource.spec.limits.max_idle_seconds == 3600
     task.cancel()
