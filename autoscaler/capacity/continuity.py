@@ -12,7 +12,8 @@ from autoscaler import control
 from autoscaler.control import ticking
 from autoscaler.kube import store
 
-CHECK_SECONDS: Final = 0.5
+CHECK_SECONDS: Final = 2.0
+"""No gap is over sooner: who loses the Lease waits longer for it, and what a table lost is counted there."""
 SETTLE_SECONDS: Final = 60.0
 """So long after our return, schedulers have found room for what waits, and kubelets have told of their nodes."""
 
