@@ -1,5 +1,6 @@
 """Conditions as they are written into a status: with the moment at which their status last changed. Pure."""
 
+import functools
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
@@ -22,5 +23,11 @@ def written(kind: str, *, holds: bool, reason: str, message: str, before: Iterab
         "status": str(status),
         "reason": str(reason),
         "message": message[:MESSAGE_MAX],
-        "lastTransitionTime": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": _stamp(since),
     }
+
+
+@functools.lru_cache(maxsize=10_000)
+def _stamp(since: datetime) -> str:
+    """Write a time as Kubernetes does. Most conditions say what they said before, since the same moment."""
+    return since.strftime("%Y-%m-%dT%H:%M:%SZ")

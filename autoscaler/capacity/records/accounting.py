@@ -6,6 +6,7 @@ of a second is carried over to its next pod, so that a sum is never more than th
 most. Idle time is charged to no scope.
 """
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from autoscaler.capacity.model import PODS
 WHOLE: Final = 1_000_000
 """All of a node, and a second: both are counted in millionths."""
 MONTHS_KEPT: Final = 13
+DAY_SECONDS: Final = 86_400
 LIVING: Final = frozenset({Phase.LAUNCHING, Phase.READY, Phase.DRAINING})
 
 
@@ -41,19 +43,17 @@ class ScopePool(NamedTuple):
 
 def month_of(at: float) -> str:
     """Name the month that a time lies in, such as 2026-11."""
-    return f"{_date(at):%Y-%m}"
+    return _month(math.floor(at) // DAY_SECONDS).name
 
 
 def month_end(at: float) -> int:
     """Return when the month of a time is over."""
-    date = _date(at)
-    following = datetime(date.year + date.month // 12, date.month % 12 + 1, 1, tzinfo=UTC)
-    return int(following.timestamp())
+    return _month(math.floor(at) // DAY_SECONDS).end
 
 
 def month_start(at: float) -> int:
     """Return when the month of a time began."""
-    return int(_date(at).replace(day=1, hour=0, minute=0, second=0).timestamp())
+    return _month(math.floor(at) // DAY_SECONDS).start
 
 
 def by_month(start: float, end: float) -> tuple[UsageShare, ...]:
@@ -68,8 +68,18 @@ def _usage_shares(start: int, end: int) -> Iterator[UsageShare]:
         start = stop
 
 
-def _date(at: float) -> datetime:
-    return datetime.fromtimestamp(math.floor(at), UTC)
+class _Month(NamedTuple):
+    name: str
+    start: int
+    end: int
+
+
+@functools.lru_cache(maxsize=1000)
+def _month(day: int) -> _Month:
+    """Return the month of a day, as counted from the epoch: asked again and again, and each time of the same few."""
+    first = datetime.fromtimestamp(day * DAY_SECONDS, UTC).replace(day=1)
+    following = datetime(first.year + first.month // 12, first.month % 12 + 1, 1, tzinfo=UTC)
+    return _Month(name=f"{first:%Y-%m}", start=int(first.timestamp()), end=int(following.timestamp()))
 
 
 # Shares
@@ -152,8 +162,8 @@ def _with_scope(usage: MonthUsage, scope: str, seconds: int) -> MonthUsage:
 
 def age_in_months(month: str, now: float) -> int:
     """Return how many months ago a month began, the present one being 0."""
-    date = _date(now)
-    return (date.year - int(month[:4])) * 12 + date.month - int(month[5:])
+    present = month_of(now)
+    return (int(present[:4]) - int(month[:4])) * 12 + int(present[5:]) - int(month[5:])
 
 
 # Sums over instances

@@ -9,7 +9,7 @@ from autoscaler import clock
 from autoscaler.api import conditions, keys, status
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.accounts import ProviderAccount
-from autoscaler.api.resources.base import Condition
+from autoscaler.api.resources.base import Condition, Model
 from autoscaler.api.resources.pools import NODE_GROUPS_MAX, InstancePool, InstancePoolStatus
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.resources.types import QUANTITIES_MAX
@@ -37,7 +37,7 @@ NAMED_MAX: Final = 3
 """So many nodes are told by name."""
 CPU: Final = "cpu"
 Teller = tuple[str, str]
-"""A pool or a scope: its kind, and its name."""
+"""Who says something about itself: its kind, and its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, known: Known) 
     }
     if problem is None:  # of an account that cannot be read, what was read last stands
         wanted["nodeGroups"] = [_group(snapshot, group) for group in groups[:NODE_GROUPS_MAX]]
-    return status.changes(_unpaused(pool.status), wanted)
+    return status.missing(_said((POOLS.kind, name), _unpaused(pool.status)), wanted)
 
 
 def account_changes(account: ProviderAccount, problem: str | None, now: float) -> Manifest:
@@ -156,7 +156,7 @@ def account_changes(account: ProviderAccount, problem: str | None, now: float) -
     said = conditions.written(
         READY, holds=problem is None, reason=reason, message=problem or "", before=before, now=now
     )
-    return status.changes(account.status, {"conditions": [said]})
+    return status.missing(_said((ACCOUNTS.kind, account.metadata.name), account.status), {"conditions": [said]})
 
 
 def scope_changes(
@@ -181,7 +181,13 @@ def scope_changes(
     own = [each for each in month.limits if each.scope == scope.metadata.name]
     said = _within_budget(own, scope.status.conditions, now)
     wanted = {"pending": pending, "month": month.to_date.month, "pools": pools, "conditions": said}
-    return status.changes(scope.status, wanted)
+    return status.missing(_said((SCOPES.kind, scope.metadata.name), scope.status), wanted)
+
+
+@remembered.RememberedEqual
+def _said(_teller: Teller, before: Model) -> Manifest:
+    """Return what a status says: as long as nobody writes it, it is the very same one."""
+    return status.written(before)
 
 
 def _unpaused(before: InstancePoolStatus) -> InstancePoolStatus:
