@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from autoscaler.api import keys
 from autoscaler.capacity import work
 from autoscaler.kube import objects, store
 
@@ -25,6 +26,8 @@ class IndexedPods:
     unbound: Pods = field(default_factory=dict)
     with_rules: Pods = field(default_factory=dict)
     """Those to which it may matter who else is where."""
+    of_machines: Pods = field(default_factory=dict)
+    """Those that name a machine group: guests, and those that hold room for them."""
     working: Mapping[str, int] = field(default_factory=dict)
     """How many pods work on each node, of nodes that have any."""
 
@@ -47,6 +50,7 @@ def indexed(pods: Iterable[objects.Pod]) -> IndexedPods:
         by_node={name: tuple(sorted(there, key=_key)) for name, there in by_node.items()},
         unbound={pod.meta.key: pod for pod in everybody if not pod.node_name},
         with_rules={pod.meta.key: pod for pod in everybody if has_rules(pod)},
+        of_machines={pod.meta.key: pod for pod in everybody if _names_machines(pod)},
         working=Counter(node_of(pod) for pod in everybody if node_of(pod) and work.is_work(pod)),
     )
 
@@ -65,6 +69,10 @@ def has_rules(pod: objects.Pod) -> bool:
     """Tell whether it may matter to a pod who else is where."""
     shape = pod.shape
     return shape.affinity is not None or bool(shape.spread or shape.host_ports)
+
+
+def _names_machines(pod: objects.Pod) -> bool:
+    return keys.MACHINE_GROUP in pod.meta.labels
 
 
 class PodIndex:
@@ -100,6 +108,7 @@ class _Groups:
         self._by_node = dict(begin.by_node)
         self._unbound = dict(begin.unbound)
         self._with_rules = dict(begin.with_rules)
+        self._of_machines = dict(begin.of_machines)
         self._working = dict(begin.working)
 
     def frozen(self) -> IndexedPods:
@@ -107,6 +116,7 @@ class _Groups:
             by_node=dict(self._by_node),
             unbound=dict(self._unbound),
             with_rules=dict(self._with_rules),
+            of_machines=dict(self._of_machines),
             working=dict(self._working),
         )
 
@@ -118,6 +128,7 @@ class _Groups:
             self._come(new)
         _keep(self._unbound, old, new if new is not None and not new.node_name else None)
         _keep(self._with_rules, old, new if new is not None and has_rules(new) else None)
+        _keep(self._of_machines, old, new if new is not None and _names_machines(new) else None)
 
     def _leave(self, pod: objects.Pod) -> None:
         name = node_of(pod)

@@ -19,8 +19,12 @@ def closed(snapshot: Snapshot) -> tuple[objects.Key, ...]:
     groups = [group for group in snapshot.groups if group.key.pool in spent]
     if not groups:
         return ()
-    busy = {pod.node_name for pod in snapshot.pods.values() if work.is_work(pod)}
-    return tuple(node for group in groups for node in _of_group(snapshot, group) if node.name in busy)
+    return tuple(node for group in groups for node in _of_group(snapshot, group) if _is_busy(snapshot, node))
+
+
+def _is_busy(snapshot: Snapshot, node: objects.Key) -> bool:
+    """Tell whether a pod works on a node; one that is only nominated to it does not yet."""
+    return any(pod.node_name and work.is_work(pod) for pod in snapshot.indexed.by_node.get(node.name, ()))
 
 
 def _of_group(snapshot: Snapshot, group: cloud.NodeGroup) -> list[objects.Key]:

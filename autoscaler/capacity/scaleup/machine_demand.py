@@ -57,7 +57,7 @@ def _available(snapshot: Snapshot) -> dict[MachineType, int]:
 def _pods(snapshot: Snapshot, known: Iterable[MachineType]) -> dict[MachineType, _Pods]:
     found: dict[MachineType, _Pods] = defaultdict(_Pods)
     types = frozenset(known)
-    for pod in snapshot.pods.values() if types else ():
+    for pod in snapshot.indexed.of_machines.values() if types else ():
         kind = MachineType(pod.meta.labels.get(keys.MACHINE_GROUP, ""), pod.meta.labels.get(keys.MACHINE_TYPE, ""))
         if kind not in types or pod.is_terminal:
             continue

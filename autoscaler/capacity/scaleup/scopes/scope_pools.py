@@ -166,16 +166,15 @@ def _largest(coming: Iterable[Requests]) -> Requests:
 def _running(snapshot: Snapshot, scope: str) -> dict[str, list[Running]]:
     """Return by pool the scope's pods that will make room when they end."""
     namespaces = {name for name, labels in snapshot.namespaces.items() if labels.get(keys.SCOPE) == scope}
-    pools = {
-        node.meta.key.name: node.meta.labels[keys.INSTANCE_POOL]
-        for node in snapshot.nodes.values()
-        if keys.INSTANCE_POOL in node.meta.labels and supply.is_usable(node)
-    }
     found: dict[str, list[Running]] = {}
-    for pod in snapshot.pods.values():
-        if pod.node_name in pools and pod.meta.key.namespace in namespaces and _ends(pod):
-            began_at = next((at for at in (pod.started_at, pod.bound_at) if at is not None), snapshot.now)
-            found.setdefault(pools[pod.node_name], []).append(Running(requests=pod.shape.requests, began_at=began_at))
+    for node in snapshot.nodes.values():
+        pool = node.meta.labels.get(keys.INSTANCE_POOL)
+        if pool is None or not supply.is_usable(node):
+            continue
+        for pod in snapshot.indexed.by_node.get(node.meta.key.name, ()):
+            if pod.node_name and pod.meta.key.namespace in namespaces and _ends(pod):
+                began_at = next((at for at in (pod.started_at, pod.bound_at) if at is not None), snapshot.now)
+                found.setdefault(pool, []).append(Running(requests=pod.shape.requests, began_at=began_at))
     return found
 
 

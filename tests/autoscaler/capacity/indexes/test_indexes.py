@@ -7,6 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autoscaler.api import keys
 from autoscaler.api.resources.instances import Instance
 from autoscaler.capacity.indexes import node_index, pod_index, remembered
 from autoscaler.capacity.records import record_index
@@ -16,13 +17,14 @@ from autoscaler.kube import objects, store
 from tests.autoscaler.capacity import books, seen
 
 SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+MACHINE = {"labels": {keys.MACHINE_GROUP: "small"}}
 POD = st.fixed_dictionaries(
     {
         "node": st.sampled_from(["", "n1", "n2"]),
         "owner": st.sampled_from(["", "Job", "DaemonSet"]),
         "status": st.sampled_from([{}, {"phase": "Succeeded"}, {"nominatedNodeName": "n1"}]),
     },
-    optional={"topologySpreadConstraints": st.just(SPREAD)},
+    optional={"topologySpreadConstraints": st.just(SPREAD), "metadata": st.just(MACHINE)},
 )
 NODE = st.fixed_dictionaries(
     {"providerID": st.sampled_from(["", "aws:///a/i-1", "aws:///a/i-2"]), "ready": st.booleans()}
