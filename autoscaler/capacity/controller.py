@@ -98,7 +98,7 @@ class Controller:
             self._accounts,
             evictions=self._terminator.evictions,
             queue_failures=lambda: news.failures if news is not None else None,
-            waiting=lambda: measures.oldest(measures.waiting_pods(self._snapshot()).values()),
+            waiting=lambda: measures.waiting_pods(self._snapshot()),
         )
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:

@@ -16,6 +16,7 @@ from autoscaler.kube import kinds
 from autoscaler.kube.leases import election
 from autoscaler.options import Options
 from autoscaler.runtime import leadership, planning, process, registry
+from autoscaler.runtime.observability import telemetry
 from autoscaler.simulate import manifests
 from autoscaler.simulate.arrivals import Arrival, arrivals
 from autoscaler.simulate.observation import guest_watching, job_watching, observing
@@ -32,6 +33,8 @@ LEASE_SECONDS: Final = 600
 """Nobody else wants the Leases: they are renewed a few hundred times a day instead of twenty thousand."""
 PROGRESS_STEPS: Final = 12
 """How often a day is told of as it goes."""
+SCRAPE_SECONDS: Final = 60.0
+"""How often metrics are read, where somebody reads them."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -51,6 +54,8 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+Scrape = Callable[[float, bytes], None]
+"""Takes the moment and the runtime's metrics at it, as /metrics shows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +67,12 @@ class _Watch:
     guests: guest_watching.GuestWatcher
 
 
-def play(stack: Stack, trace: Trace, report: Report) -> Record:
-    """Run a day to its end, telling how things stand as it goes."""
-    return virtual_time.run(_play(stack, trace, report), start=trace.starts_at)
+def play(stack: Stack, trace: Trace, report: Report, scrape: Scrape | None = None) -> Record:
+    """Run a day to its end, telling how things stand as it goes; whoever scrapes gets the metrics of each minute."""
+    return virtual_time.run(_play(stack, trace, report, scrape), start=trace.starts_at)
 
 
-async def _play(stack: Stack, trace: Trace, report: Report) -> Record:
+async def _play(stack: Stack, trace: Trace, report: Report, scrape: Scrape | None) -> Record:
     time = virtual_time.clock()
     world = World(stack, trace, time)
     watch = _Watch(
@@ -77,8 +82,10 @@ async def _play(stack: Stack, trace: Trace, report: Report) -> Record:
     )
     _hinder(world)
     with watch.observer.listening():
-        async with _runtime(world, stack):
+        async with _runtime(world, stack) as metrics:
             _schedule(world, watch)
+            if scrape is not None:
+                _scrape(world, metrics, scrape)
             for _ in range(PROGRESS_STEPS):
                 report(_progress(world, watch))
                 await asyncio.sleep(trace.lasts / PROGRESS_STEPS)
@@ -112,6 +119,12 @@ def _schedule(world: World, watch: _Watch) -> None:
             loop.call_later(trace.after_start(each.at), world.resize, name, each.parallelism)
 
 
+def _scrape(world: World, metrics: telemetry.Metrics, scrape: Scrape) -> None:
+    """Hand the metrics over now, and again each minute."""
+    scrape(world.clock.now(), metrics.render())
+    asyncio.get_running_loop().call_later(SCRAPE_SECONDS, _scrape, world, metrics, scrape)
+
+
 def _arrive(world: World, watch: _Watch, arrival: Arrival) -> None:
     if arrival.in_queue:
         world.line(arrival.name).push(arrival.takes_seconds)
@@ -129,7 +142,7 @@ def _arrive(world: World, watch: _Watch, arrival: Arrival) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _runtime(world: World, stack: Stack) -> AsyncGenerator[None, None]:
+async def _runtime(world: World, stack: Stack) -> AsyncGenerator[telemetry.Metrics, None]:
     """Run one replica of the runtime with all controllers, put together as `run` does, on what is simulated."""
     api, time = world.cluster.client(RUNTIME.user), world.clock
     holder = leadership.holder_of(IDENTITY, "simulate", "0")
@@ -148,10 +161,12 @@ async def _runtime(world: World, stack: Stack) -> AsyncGenerator[None, None]:
         plan=planning.inline,
         namespace=NAMESPACE,
         identity=IDENTITY,
+        cluster=stack.groups.cluster,
     )
-    task = asyncio.create_task(process.Process(around, registrations).run())
+    replica = process.Process(around, registrations)
+    task = asyncio.create_task(replica.run())
     try:
-        yield
+        yield replica.metrics
     finally:
         if task.done():
             task.result()

@@ -173,7 +173,7 @@ ALERTS: Final = (
     ),
     Alert(
         name="SluiceBudgetNearlyUsed",
-        expression=f"max {promql.OF_BUDGET} (sluice_budget_used_ratio{{$of}}) >= 0.8",
+        expression=f"max {promql.OF_BUDGET} (sluice_budget_used_ratio{{$of}}) >= 0.8 < 1",
         after="1m",
         severity="warning",
         summary="80 % or more of {{ $labels.kind }} is used: pool {{ $labels.pool }} {{ $labels.scope }}.",
@@ -184,19 +184,20 @@ ALERTS: Final = (
         name="SluiceBudgetSpent",
         expression=f"max {promql.OF_BUDGET} (sluice_budget_used_ratio{{$of}}) >= 1",
         after="1m",
-        severity="critical",
+        severity="warning",
         summary="{{ $labels.kind }} is spent: pool {{ $labels.pool }} {{ $labels.scope }}. Nothing new is started "
         "there until the month is over.",
         action="Raise the limit in the stack's file, or wait: other pools of the scope are used meanwhile.",
     ),
     Alert(
         name="SluicePodsWait",
-        expression="max by (scope) (sluice_oldest_waiting_pod_seconds{$of})"
+        # Not of pods that a limit or budget holds back: somebody set that, and pods and pools say so.
+        expression="max by (scope) (sluice_oldest_unlimited_pod_seconds{$of})"
         " > max by (scope) (sluice_scope_target_seconds{$of})",
         after="15m",
         severity="warning",
         summary="A pod of scope {{ $labels.scope }} waits for a node for longer than the scope's target latency "
-        "(without one: an hour).",
+        "(without one: an hour), and no limit or budget holds it back.",
         action="Its events say why (NotTriggerScaleUp), and what each node group says: $run explain pod NAMESPACE/NAME",
     ),
     Alert(
@@ -239,10 +240,13 @@ ALERTS: Final = (
     ),
     Alert(
         name="SluiceOfferingsUnavailable",
-        expression="max by (pool) (sluice_offerings_unavailable{$of}) > 0",
-        after="1h",
+        # One zone or type without instances is nothing new, and others are used. One that is tried again counts as
+        # available until that has failed, too: hence the average.
+        expression="max by (pool) (avg_over_time(sluice_offerings_unavailable{$of}[30m]))"
+        " >= 0.9 * max by (pool) (sluice_offerings{$of} > 0)",
+        after="30m",
         severity="warning",
-        summary="The provider has had no instances of some types of pool {{ $labels.pool }} for an hour.",
+        summary="The provider has had no instances of any type of pool {{ $labels.pool }} in any zone for an hour.",
         action="Give the pool more instance types or zones: kubectl describe instancepool {{ $labels.pool }} names "
         "those that fail.",
     ),
@@ -254,10 +258,11 @@ def rule_groups(runtime: promql.Runtime, runbooks: str | None = None) -> list[di
 
     `runbooks` is where people read docs/runbooks.md; None: nobody has said.
     """
-    return [{"name": "sluice", "rules": [_rule(alert, runtime, runbooks) for alert in ALERTS]}]
+    return [{"name": "sluice", "rules": [rule(alert, runtime, runbooks) for alert in ALERTS]}]
 
 
-def _rule(alert: Alert, runtime: promql.Runtime, runbooks: str | None) -> dict[str, Any]:
+def rule(alert: Alert, runtime: promql.Runtime, runbooks: str | None = None) -> dict[str, Any]:
+    """Write one of them."""
     annotations = {"summary": alert.summary, "description": runtime.run(alert.action), "runbook": runbook(alert)}
     if runbooks is not None:
         annotations["runbook_url"] = f"{runbooks}#{alert.name.lower()}"

@@ -226,9 +226,11 @@ PANELS: Final = (
     ),
     Panel(
         title="Longest waits for a node",
-        description="How long the oldest waiting pod of a scope has waited, and how long it should wait at most.",
+        description="How long the oldest waiting pod of a scope has waited, the oldest that no limit or budget holds "
+        "back, and how long it should wait at most.",
         queries=(
             ("max by (scope) (sluice_oldest_waiting_pod_seconds{$of})", "{{scope}} waited"),
+            ("max by (scope) (sluice_oldest_unlimited_pod_seconds{$of})", "{{scope}} waited without a limit"),
             ("max by (scope) (sluice_scope_target_seconds{$of})", "{{scope}} at most"),
         ),
         unit="s",
@@ -294,7 +296,10 @@ PANELS: Final = (
     Panel(
         title="Offerings that are not to be had",
         description="Instance types in zones that the provider did not have, and that are left alone for a while.",
-        queries=(("max by (pool) (sluice_offerings_unavailable{$of})", "{{pool}}"),),
+        queries=(
+            ("max by (pool) (sluice_offerings_unavailable{$of})", "{{pool}}"),
+            ("max by (pool) (sluice_offerings{$of})", "{{pool}} has"),
+        ),
     ),
 )
 

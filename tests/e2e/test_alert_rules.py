@@ -50,7 +50,7 @@ WELL = {
 BEHIND = {'sluice_oldest_change_seconds{controller="capacity"}': "100x120"}
 PAUSED = {"sluice_paused": "1x120"}
 WAITING = {
-    'sluice_oldest_waiting_pod_seconds{scope="research"}': "601x120",
+    'sluice_oldest_unlimited_pod_seconds{scope="research"}': "601x120",
     'sluice_scope_target_seconds{scope="research"}': "600x120",
 }
 
@@ -207,9 +207,9 @@ def test_a_paused_runtime_raises_its_own_alarm_and_is_not_called_slow(
 def oldest(seconds: str, *, target: int = 600) -> dict[str, str]:
     """A scope whose oldest waiting pod has waited so long; pods of no scope wait just as long as they may."""
     return {
-        'sluice_oldest_waiting_pod_seconds{scope="research"}': seconds,
+        'sluice_oldest_unlimited_pod_seconds{scope="research"}': seconds,
         'sluice_scope_target_seconds{scope="research"}': f"{target}x120",
-        "sluice_oldest_waiting_pod_seconds": "3600x120",
+        "sluice_oldest_unlimited_pod_seconds": "3600x120",
         "sluice_scope_target_seconds": "3600x120",
     }
 
@@ -228,6 +228,8 @@ AGE = 'sluice_cloud_reading_age_seconds{account="aws"}'
         (oldest("601x120"), {"SluicePodsWait"}),
         (oldest("601x120", target=3600), set()),
         (oldest("0x110 601x9"), set()),
+        # Pods that a limit holds back wait for as long as it does.
+        ({'sluice_oldest_waiting_pod_seconds{scope="research"}': "9999x120", **oldest("0x120")}, set()),
         ({AGE: "60x120"}, set()),
         ({AGE: "601x120"}, {"SluiceAccountSilent"}),
         ({AGE: " ".join(["Inf"] * 121)}, {"SluiceAccountSilent"}),  # it was never read
@@ -247,6 +249,87 @@ AGE = 'sluice_cloud_reading_age_seconds{account="aws"}'
     ],
 )
 def test_what_whoever_is_on_call_should_know_raises_an_alarm(
+    promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
+) -> None:
+    assert firing(promtool, tmp_path, {**WELL, **series}) == want
+
+
+def offered(unavailable: str, *, offerings: int = 10) -> dict[str, str]:
+    """A pool with so many offerings, of which these are not to be had; and one that has none at all."""
+    return {
+        'sluice_offerings{pool="spot"}': f"{offerings}x120",
+        'sluice_offerings_unavailable{pool="spot"}': unavailable,
+        'sluice_offerings{pool="empty"}': "0x120",
+        'sluice_offerings_unavailable{pool="empty"}': "0x120",
+    }
+
+
+SHORT = "SluiceOfferingsUnavailable"
+
+
+@pytest.mark.parametrize(
+    ("series", "want"),
+    [
+        (offered("0x120"), set()),
+        (offered("4x120"), set()),  # a zone
+        (offered("10x120"), {SHORT}),
+        (offered("10x120", offerings=15), set()),
+        (offered(" ".join(["10x4", "8x0"] * 24)), {SHORT}),  # every five minutes two are tried again
+        (offered("0x89 10x30"), set()),  # not for long
+        (offered("10x60 0x59"), set()),  # it is over
+    ],
+)
+def test_a_pool_of_which_nothing_is_to_be_had_raises_an_alarm(
+    promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
+) -> None:
+    assert firing(promtool, tmp_path, {**WELL, **series}) == want
+
+
+def polls(*, read: str, failed: str) -> dict[str, str]:
+    labels = 'pool="compile",pool_namespace="builds"'
+    return {
+        f'sluice_worker_pool_polls_total{{{labels},outcome="Read"}}': read,
+        f'sluice_worker_pool_polls_total{{{labels},outcome="Refused"}}': failed,
+    }
+
+
+def full(*, queue: str, capacity: int = 0) -> dict[str, str]:
+    labels = 'pool="compile",pool_namespace="builds"'
+    return {
+        f"sluice_worker_pool_queue_size{{{labels}}}": queue,
+        f"sluice_worker_pool_capacity{{{labels}}}": f"{capacity}x120",
+    }
+
+
+FAILED = 'sluice_reconcile_duration_seconds_count{controller="capacity",outcome="failed"}'
+RESTARTS = 'sluice_watch_restarts_total{kind="Pod"}'
+RIVAL = 'sluice_rival_operator{lease="sluice",holder="other"}'
+LEADER = 'sluice_leader{lease="sluice"}'
+BUDGET = 'sluice_budget_used_ratio{pool="gpu",scope="",kind="PoolSecondsPerMonth"}'
+
+
+@pytest.mark.parametrize(
+    ("series", "want"),
+    [
+        ({LEADER: "0x120"}, {"SluiceNobodyLeads"}),
+        ({LEADER: "1x116 0x3"}, set()),
+        ({LEADER: "0x120", RIVAL: "1x120"}, {"SluiceRivalOperator"}),
+        ({FAILED: "0+1x120"}, {"SluiceCyclesFail"}),
+        ({FAILED: "0x90 1x29"}, set()),  # one that failed
+        ({RESTARTS: "0+1x120"}, {"SluiceWatchesBreak"}),
+        ({RESTARTS: "0x90 3x29"}, set()),
+        (polls(read="0+1x120", failed="0x120"), set()),
+        (polls(read="0+1x120", failed="0+1x120"), set()),  # some of them
+        (polls(read="5x120", failed="0+1x120"), {"SluiceQueueUnreadable"}),
+        (full(queue="3x120"), {"SluicePoolFull"}),
+        (full(queue="3x120", capacity=1), set()),
+        (full(queue="0x90 3x29"), set()),
+        ({BUDGET: "0.79x120"}, set()),
+        ({BUDGET: "0.8x120"}, {"SluiceBudgetNearlyUsed"}),
+        ({BUDGET: "1x120"}, {"SluiceBudgetSpent"}),
+    ],
+)
+def test_what_stands_still_raises_an_alarm(
     promtool: Path, tmp_path: Path, series: dict[str, str], want: set[str]
 ) -> None:
     assert firing(promtool, tmp_path, {**WELL, **series}) == want

@@ -6,10 +6,13 @@ from typing import Any
 from prometheus_client import parser
 
 from autoscaler.api import keys, resources
+from autoscaler.cloud import port as cloud
 from autoscaler.kube import kinds, port
 from autoscaler.simulation.cloud import faults
+from autoscaler.simulation.cloud.model import Obstacle
 from tests import builders
 from tests.autoscaler.kube.cluster import simulated
+from tests.scenarios import worker_world
 from tests.scenarios.capacity_world import World, runtime
 
 POOLS = kinds.custom(resources.InstancePool)
@@ -17,9 +20,14 @@ POOLS = kinds.custom(resources.InstancePool)
 
 def shown(replica: Any, name: str, **labels: str) -> float:
     """Return a number of a scrape, summed over all series with these labels."""
+    return sum(values(replica, name, **labels))
+
+
+def values(replica: Any, name: str, **labels: str) -> list[float]:
+    """Return the numbers of a scrape, of all series with these labels."""
     families = parser.text_string_to_metric_families(replica.metrics.render().decode())
     samples = [sample for family in families for sample in family.samples if sample.name == name]
-    return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+    return [sample.value for sample in samples if labels.items() <= sample.labels.items()]
 
 
 @simulated
@@ -66,6 +74,63 @@ async def test_a_scope_is_held_to_its_own_target() -> None:
         await asyncio.sleep(60)
         assert shown(replica, "sluice_scope_target_seconds", scope="research") == 300
         assert 55 <= shown(replica, "sluice_oldest_waiting_pod_seconds", scope="research") <= 61
+
+
+@simulated
+async def test_pods_that_a_limit_holds_back_are_not_late_until_it_lets_go_of_them() -> None:
+    world = World()
+    world.add_pool(limits__maxActiveInstances=1)
+    async with runtime(world) as replica:
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(10)
+        world.add_pod("two", cpu="3")
+        await asyncio.sleep(600)
+        assert shown(replica, "sluice_refused_pods", reason="LimitReached") == 1
+        assert 595 <= shown(replica, "sluice_oldest_waiting_pod_seconds") <= 601
+        assert shown(replica, "sluice_oldest_unlimited_pod_seconds") == 0
+        pause = {"metadata": {"annotations": {keys.PAUSED: "true"}}}
+        world.patch(kinds.NAMESPACES, worker_world.NAMESPACE, pause)
+        await asyncio.sleep(100)
+        assert 695 <= shown(replica, "sluice_oldest_waiting_pod_seconds") <= 701
+        assert shown(replica, "sluice_oldest_unlimited_pod_seconds") == 0
+        world.patch(kinds.NAMESPACES, worker_world.NAMESPACE, {"metadata": {"annotations": {keys.PAUSED: None}}})
+        world.silent = {"a", "b", "c"}
+        world.patch(POOLS, "workers", {"spec": {"limits": {"maxActiveInstances": 2}}})
+        await asyncio.sleep(60)
+        assert 755 <= shown(replica, "sluice_oldest_waiting_pod_seconds") <= 765
+        assert 55 <= shown(replica, "sluice_oldest_unlimited_pod_seconds") <= 61
+        world.delete_pod("two")
+        await asyncio.sleep(5)
+        assert shown(replica, "sluice_oldest_unlimited_pod_seconds") == 0
+
+
+@simulated
+async def test_a_group_at_its_maximum_is_a_limit_too() -> None:
+    world = World()
+    world.add_pool(zones=("a",), maximum=1)
+    async with runtime(world) as replica:
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        world.add_pod("two", cpu="3")
+        await asyncio.sleep(300)
+        assert shown(replica, "sluice_refused_pods", reason="AtMaximum") == 1
+        assert shown(replica, "sluice_oldest_waiting_pod_seconds") > 250
+        assert shown(replica, "sluice_oldest_unlimited_pod_seconds") == 0
+
+
+@simulated
+async def test_offerings_are_counted_those_that_are_not_to_be_had_among_them() -> None:
+    world = World()
+    world.add_pool(types=("m5.xlarge", "c5.xlarge"))
+    world.cloud.hinder(Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY, zone="a"))
+    async with runtime(world) as replica:
+        await asyncio.sleep(5)
+        assert shown(replica, "sluice_offerings", pool="workers") == 6
+        assert list(values(replica, "sluice_offerings_unavailable")) == [0]
+        world.add_pod("one", nodeSelector={keys.ZONE: "a"})
+        await asyncio.sleep(120)
+        assert shown(replica, "sluice_offerings_unavailable", pool="workers") == 2
 
 
 @simulated

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from autoscaler import control
 from autoscaler.api.resources.instances import Phase
-from autoscaler.capacity import messages
+from autoscaler.capacity import messages, model
 from autoscaler.capacity.accounts import account_reader, cloud_calls
-from autoscaler.capacity.plan import Disruption, Launch, Plan, Resize
+from autoscaler.capacity.plan import Disruption, Launch, Plan, Resize, Unserved
 from autoscaler.capacity.scaledown import pool_teardown
 from autoscaler.capacity.scaleup import demand
 from autoscaler.capacity.snapshot import Snapshot
@@ -23,9 +23,12 @@ NO_TARGET_SECONDS: Final = 3600.0
 """What a scope without a target latency is held to."""
 BUCKETS: Final = (5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600)
 _DONE, _FAILED = "Done", "Failed"
+_LIMITS: Final = frozenset({model.Reason.AT_MAXIMUM, model.Reason.LIMIT})
 
 
-class _Waiting(NamedTuple):
+class Waiting(NamedTuple):
+    """A pod that no node has room for."""
+
     key: objects.Key
     scope: str
     since: float
@@ -41,7 +44,7 @@ class Measures:
         *,
         evictions: Callable[[], Mapping[str, int]] = dict,
         queue_failures: Callable[[], int | None] = lambda: None,
-        waiting: Callable[[], Mapping[str, float]] | None = None,
+        waiting: Callable[[], Mapping[str, Waiting]] | None = None,
     ) -> None:
         """Take also who knows what became of evictions and of the interruption queue, and who waits during a pause."""
         self._context = context
@@ -52,7 +55,9 @@ class Measures:
         self._launches: Counter[tuple[str, str]] = Counter()
         self._terminations: Counter[tuple[str, str, str]] = Counter()
         self._refused: Counter[str] = Counter()
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, Waiting] = {}
+        self._limited: dict[str, float] = {}
+        """By UID of those that wait: until when a limit has held them back; infinite while it does."""
         self._targets: dict[str, float] = {}
         self._overdue: dict[str, float] = {}
         self._waits = metrics.Histogram(
@@ -72,6 +77,7 @@ class Measures:
         for reason, pods in refused:
             self._refused[reason] += pods
         self._follow(snapshot)
+        self._limit(snapshot, plan)
         for change in plan.records.changes:
             began = change.after.instance_created_at
             if (change.before.phase, change.after.phase) == (Phase.LAUNCHING, Phase.READY) and began is not None:
@@ -105,20 +111,30 @@ class Measures:
                 self._waits.observe(was.scope, max(0.0, pod.bound_at - was.since))
         self._waiting = waiting
 
+    def _limit(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Note whom a limit holds back, and when it let go of whom."""
+        held = {pod.meta.uid for each in plan.unserved if _is_limited(each) for pod in each.pods}
+        before = {uid: min(until, snapshot.now) for uid, until in self._limited.items() if uid in self._waiting}
+        self._limited = before | {uid: math.inf for uid in held if uid in self._waiting}
+
     def _measure(self) -> Iterable[metrics.Metric]:
         """Return what was counted; who does not act names the metrics alone."""
         if self._context.held_back() is None:
-            return self._metrics(oldest(self._waiting.values()))
+            return self._metrics(self._waiting)
         if self._context.is_paused() and self._waiting_anew is not None:
             return self._metrics(self._waiting_anew())
         return [metrics.Metric(each.name, each.documentation, each.type) for each in self._metrics({})]
 
-    def _metrics(self, since: Mapping[str, float]) -> Iterator[metrics.Metric]:
-        now = self._context.clock.now() if since else 0.0
+    def _metrics(self, waiting: Mapping[str, Waiting]) -> Iterator[metrics.Metric]:
         yield metrics.gauge(
             "sluice_oldest_waiting_pod_seconds",
             "How long the pod of a scope has waited for a node that has waited longest.",
-            [({"scope": scope}, max(0.0, now - at)) for scope, at in sorted(since.items())],
+            self._oldest(waiting.values()),
+        )
+        yield metrics.gauge(
+            "sluice_oldest_unlimited_pod_seconds",
+            "The same for pods that no limit or budget holds back, from when it let go of them.",
+            self._oldest(self._unlimited(waiting)),
         )
         yield metrics.gauge(
             "sluice_scope_target_seconds",
@@ -139,6 +155,16 @@ class Measures:
         yield self._boots.metric()
         yield from self._counters()
         yield from self._cloud()
+
+    def _unlimited(self, waiting: Mapping[str, Waiting]) -> Iterator[Waiting]:
+        for uid, each in waiting.items():
+            limited_until = self._limited.get(uid, each.since)
+            if limited_until < math.inf:
+                yield each._replace(since=max(each.since, limited_until))
+
+    def _oldest(self, waiting: Iterable[Waiting]) -> list[tuple[dict[str, str], float]]:
+        now = self._context.clock.now()
+        return [({"scope": scope}, max(0.0, now - since)) for scope, since in sorted(_oldest(waiting).items())]
 
     def _counters(self) -> Iterator[metrics.Metric]:
         yield metrics.counter(
@@ -183,10 +209,10 @@ class Measures:
         )
 
 
-def waiting_pods(snapshot: Snapshot) -> dict[str, _Waiting]:
+def waiting_pods(snapshot: Snapshot) -> dict[str, Waiting]:
     """Return the pods that no node has room for, by UID."""
     return {
-        pod.meta.uid: _Waiting(
+        pod.meta.uid: Waiting(
             pod.meta.key, demand.scope_of(snapshot, pod.meta.key.namespace), pod.unschedulable_since or snapshot.now
         )
         for pod in snapshot.indexed.unbound.values()
@@ -194,8 +220,12 @@ def waiting_pods(snapshot: Snapshot) -> dict[str, _Waiting]:
     }
 
 
-def oldest(waiting: Iterable[_Waiting]) -> dict[str, float]:
-    """Return since when the oldest pod of each scope has waited."""
+def _is_limited(unserved: Unserved) -> bool:
+    """Tell whether pods wait because of a number that somebody set: with a larger one they would not."""
+    return any(each.reason in _LIMITS for each in unserved.rejections)
+
+
+def _oldest(waiting: Iterable[Waiting]) -> dict[str, float]:
     found: dict[str, float] = {}
     for each in waiting:
         found[each.scope] = min(each.since, found.get(each.scope, math.inf))

@@ -144,11 +144,21 @@ def _metrics(snapshot: Snapshot, month: pool_status.Month, waiting: Counter[str]
         ],
     )
     yield _waiting_pods(waiting)
-    short = [key for key, each in snapshot.unavailable.items() if each.until > snapshot.now]
+    yield from _offerings(snapshot)
+
+
+def _offerings(snapshot: Snapshot) -> Iterable[metrics.Metric]:
+    offered = Counter(group.key.pool for group in snapshot.groups)
+    short = Counter(key.pool for key, each in snapshot.unavailable.items() if each.until > snapshot.now)
+    yield metrics.gauge(
+        "sluice_offerings",
+        "Offerings of a pool: instance types, each in every zone that the pool has.",
+        [({"pool": pool}, offered[pool]) for pool in sorted(snapshot.pools)],
+    )
     yield metrics.gauge(
         "sluice_offerings_unavailable",
         "Offerings of a pool that the provider does not have just now.",
-        [({"pool": pool}, count) for pool, count in sorted(Counter(key.pool for key in short).items())],
+        [({"pool": pool}, short[pool]) for pool in sorted(snapshot.pools)],
     )
 
 
