@@ -73,6 +73,8 @@ class Table(Generic[T]):
         """Whether the watch broke, and has said nothing since."""
         self.cuts = 0
         """How often that happened."""
+        self.lists = 0
+        """How often a whole list was taken over."""
         self.unreadable: dict[Key, Unreadable] = {}
         """Objects that we cannot make sense of. They are in no index."""
         self.on_unreadable: list[Callable[[Unreadable], None]] = []
@@ -147,6 +149,7 @@ class Table(Generic[T]):
 
     def replace(self, listed: Iterable[T], resource_version: int, aside: Iterable[Unreadable] = ()) -> None:
         """Take over a whole list: what it lacks was deleted, unless we wrote it after the list was made."""
+        self.lists += 1
         everything = list(listed)
         uids = {stored.meta.uid for stored in everything}
         self._deleted = {uid: None for uid in self._deleted if uid in uids}

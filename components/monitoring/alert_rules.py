@@ -84,6 +84,16 @@ ALERTS: Final = (
         action="See whether the API server is overloaded, or the kind's definition has gone.",
     ),
     Alert(
+        name="SluiceRemovalsHeld",
+        expression="max(sluice_removals_held_seconds{$of}) > 600",
+        after="5m",
+        severity="warning",
+        summary="No instance has been ended for ten minutes, idle or not: what is seen of pods and nodes has gaps.",
+        action="Watches of pods or nodes break again and again, or lists have to be made anew: see whether the API "
+        "server is overloaded, or a proxy cuts long requests. The runtime's log has watch_failed and watch_expired: "
+        "kubectl --namespace $namespace logs --selector app.kubernetes.io/part-of=sluice --tail 1000 | grep watch_",
+    ),
+    Alert(
         name="SluiceRivalOperator",
         expression="max by (lease, holder) (sluice_rival_operator{$of}) > 0",
         after="5m",

@@ -3,9 +3,11 @@
 import asyncio
 
 import pytest
+from prometheus_client import parser
 
 from autoscaler.api import keys
 from autoscaler.kube import kinds
+from autoscaler.runtime import process
 from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios import running
@@ -34,6 +36,19 @@ def cut(world: World, path: str) -> None:
     """Break the watches of one kind, and let none of them come back until faults are cleared."""
     world.cluster.faults.add(faults.Refuse(), faults.Matching(method=faults.WATCH, path=path), times=None)
     world.cluster.faults.cut_watches("a")
+
+
+async def cut_every(world: World, seconds: float) -> None:
+    """Break all watches again and again; they come back at once."""
+    while True:
+        await asyncio.sleep(seconds)
+        world.cluster.faults.cut_watches("a")
+
+
+def held_seconds(replica: process.Process) -> list[float]:
+    families = parser.text_string_to_metric_families(replica.metrics.render().decode())
+    (held,) = (family for family in families if family.name == "sluice_removals_held_seconds")
+    return [sample.value for sample in held.samples]
 
 
 async def ended_after(world: World, *, within: float) -> float:
@@ -71,14 +86,50 @@ def test_while_a_watch_is_away_and_a_minute_after_its_return_nothing_is_ended(pa
 
 
 @simulated
-async def test_a_watch_that_breaks_for_a_moment_is_a_gap_too() -> None:
+async def test_a_watch_that_breaks_and_goes_on_at_once_where_it_was_is_no_gap() -> None:
     world = World()
     async with runtime(world):
         await idle(world)
         await asyncio.sleep(25)
         world.cluster.faults.cut_watches("a")
-        await asyncio.sleep(0.3)
-        world.add_pod("news", cpu="100")  # no node has room: the watch goes on at once
+        assert await ended_after(world, within=300) <= 15
+
+
+@simulated
+async def test_watches_that_are_cut_every_twenty_seconds_hold_up_no_removal() -> None:
+    world = World()
+    async with runtime(world) as replica:
+        cutting = asyncio.create_task(cut_every(world, 20))
+        await idle(world)
+        assert 30 <= await ended_after(world, within=300) <= 45
+        assert held_seconds(replica) == [0]
+        cutting.cancel()
+
+
+@simulated
+async def test_watches_that_are_cut_again_and_again_hold_up_removals_and_a_metric_says_for_how_long() -> None:
+    world = World()
+    async with runtime(world) as replica:
+        await idle(world)
+        cutting = asyncio.create_task(cut_every(world, 4))
+        await asyncio.sleep(600)
+        assert world.desired()
+        assert 580 <= held_seconds(replica)[0] <= 600
+        cutting.cancel()
+        assert 55 <= await ended_after(world, within=300) <= 75
+        await asyncio.sleep(1)
+        assert held_seconds(replica) == [0]
+
+
+@simulated
+async def test_history_that_was_lost_while_a_watch_was_away_is_a_gap_however_short() -> None:
+    world = World()
+    async with runtime(world):
+        await idle(world)
+        await asyncio.sleep(25)
+        world.cluster.faults.cut_watches("a")
+        world.add_pod("news", cpu="100")
+        world.cluster.compact()
         assert await ended_after(world, within=300) > 50
 
 

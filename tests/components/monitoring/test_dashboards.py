@@ -15,6 +15,7 @@ import pytest
 
 from autoscaler import clock, control
 from autoscaler.admission.reporting import queue_metrics
+from autoscaler.capacity import continuity
 from autoscaler.capacity.accounts import account_reader
 from autoscaler.capacity.reporting import measures, status_writer
 from autoscaler.kube import objects, store
@@ -73,6 +74,7 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     known = account_reader.AccountReader(ground, NOBODY)
     status_writer.StatusWriter(ground, pools=store.Table(), scopes=store.Table(), known=known)
     measures.Measures(ground, known)
+    continuity.Continuity(ground, ())
     metrics.measure(lambda: queue_metrics.of((), queue_metrics.Cycles()))
     metrics.measure(lambda: measuring.of({}))
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]
