@@ -126,7 +126,7 @@ class Controller:
         return news
 
     async def _reconcile(self) -> float | None:
-        if not self._accounts.is_read() or not self._other_autoscaler.is_known or self._pool_finalizer.have_left:
+        if not self._accounts.is_read() or not self._other_autoscaler.is_tried or self._pool_finalizer.have_left:
             return None  # each of them wakes us
         # 1. Observe: one snapshot, with what became of the calls that were in flight.
         outcomes = self._calls.outcomes()
@@ -170,7 +170,7 @@ class Controller:
 
     async def planned(self) -> plans.Planned:
         """Say what would be done now."""
-        if not self._accounts.is_read() or not self._other_autoscaler.is_known:
+        if not self._accounts.is_read() or not self._other_autoscaler.is_tried:
             return plans.Planned(unknown=("everything: not all provider accounts have been read yet",))
         if self._pool_finalizer.have_left:
             return plans.Planned()
@@ -212,7 +212,8 @@ class Controller:
             missed=self._missed_placements,
             durations=pool_status.durations_of(each.resource for each in self._watched.scopes),
             prices=self._prices,
-            other_autoscaler=self._other_autoscaler.who,
+            other_autoscaler=self._other_autoscaler.holds(),
+            autoscalers_unseen=self._other_autoscaler.unseen(),
             stands=stands,
             spent=ephemeral.spent(stands),
             home=self._context.namespace,

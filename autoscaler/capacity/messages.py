@@ -51,6 +51,7 @@ _REASONS: Final[Mapping[Reason, str]] = {
     Reason.NO_GROUPS: "there is no node group",
     Reason.NOT_ALLOWED: "the pod's scope does not use this pool",
     Reason.OTHER_AUTOSCALER: "{what} scales this cluster's nodes",
+    Reason.AUTOSCALERS_UNSEEN: "whether another autoscaler scales this cluster's nodes cannot be seen: {message}",
     Reason.NO_POOL: "there is no InstancePool {what}",
     Reason.LEAVING: "the pool is being removed",
     Reason.DISABLED: "the pool is disabled",

@@ -51,6 +51,8 @@ class Reason(StrEnum):
     """The group's pool is not among those that the demand may use."""
     OTHER_AUTOSCALER = "OtherAutoscaler"
     """`what` scales the cluster's nodes."""
+    AUTOSCALERS_UNSEEN = "OtherAutoscalersUnseen"
+    """Nobody can tell whether another autoscaler scales the cluster's nodes; `message` is why."""
     NO_POOL = "NoInstancePool"
     LEAVING = "PoolBeingRemoved"
     DISABLED = "PoolDisabled"

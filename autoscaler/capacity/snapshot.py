@@ -10,6 +10,7 @@ from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.resources.scopes import ScopeSpec
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.indexes.pod_index import IndexedPods
+from autoscaler.capacity.model import Rejection
 from autoscaler.capacity.records.accounting import Durations, MonthToDate, ScopePool
 from autoscaler.capacity.records.pool_lives import PoolLives
 from autoscaler.capacity.records.record_index import IndexedRecords
@@ -198,5 +199,7 @@ class Snapshot:
     ceilings: Ceilings = Ceilings()
     launched: int = 0
     """Nodes that were asked for within the last minute."""
-    other_autoscaler: str | None = None
-    """Who else scales this cluster's nodes; None: nobody."""
+    other_autoscaler: Rejection | None = None
+    """Who else scales this cluster's nodes, or why nobody can tell; nothing is started or ended then. None: nobody."""
+    autoscalers_unseen: Rejection | None = None
+    """Why nobody can tell whether another autoscaler has come since we looked last; None: we look."""

@@ -221,6 +221,17 @@ ALERTS: Final = (
         "its role or Secret, and at the provider's health page.",
     ),
     Alert(
+        name="SluiceAutoscalersUnseen",
+        expression="max(sluice_autoscalers_unseen_seconds{$of}) > 300",
+        after="5m",
+        severity="warning",
+        summary="Nobody can see whether another autoscaler scales this cluster's nodes. A runtime that never could "
+        "starts and ends nothing.",
+        action="The condition Ready of InstancePools has the API server's answer: kubectl describe instancepools. "
+        "Often the runtime's role may not list Leases: kubectl auth can-i list leases --all-namespaces --as "
+        "system:serviceaccount:$namespace:sluice",
+    ),
+    Alert(
         name="SluiceNodesNeverReady",
         expression='sum by (pool) (increase(sluice_terminations_total{$of,reason=~"NeverJoined|NeverFinished"}[1h]))'
         " >= 3",

@@ -318,6 +318,8 @@ BUDGET = 'sluice_budget_used_ratio{pool="gpu",scope="",kind="PoolSecondsPerMonth
         ({FAILED: "0x90 1x29"}, set()),  # one that failed
         ({RESTARTS: "0+1x120"}, {"SluiceWatchesBreak"}),
         ({RESTARTS: "0x90 3x29"}, set()),
+        ({"sluice_autoscalers_unseen_seconds": "300x120"}, set()),
+        ({"sluice_autoscalers_unseen_seconds": "301x120"}, {"SluiceAutoscalersUnseen"}),
         ({"sluice_removals_held_seconds": "60x120"}, set()),
         ({"sluice_removals_held_seconds": "601x120"}, {"SluiceRemovalsHeld"}),
         ({"sluice_removals_held_seconds": "0x116 601x3"}, set()),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.api import keys
+from autoscaler.api import keys, resources
 from autoscaler.capacity.reporting import other_autoscaler
 from autoscaler.kube import kinds
 from autoscaler.simulation import virtual_time
@@ -13,6 +13,7 @@ from autoscaler.simulation.cloud.faults import Call
 from autoscaler.simulation.cluster.faults import Answer, Matching
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import Body, World, runtime
+from tests.scenarios.test_capacity_measures import shown
 
 OFFICIAL = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -136,6 +137,74 @@ def test_who_may_not_look_at_deployments_or_node_pools_goes_by_leases() -> None:
         assert await launches(world) == (1, "")
 
     virtual_time.run(scenario())
+
+
+LEASES = Matching(method="GET", path="/apis/coordination.k8s.io/v1/leases")
+
+
+def ready(world: World) -> tuple[str, str, str]:
+    """Return what the pool says of itself."""
+    (pool,) = world.all(kinds.custom(resources.InstancePool))
+    (said,) = (each for each in pool["status"]["conditions"] if each["type"] == "Ready")
+    return said["status"], said["reason"], said.get("message", "")
+
+
+@simulated
+async def test_who_never_could_look_for_others_starts_and_ends_nothing_and_says_why() -> None:
+    world = World()
+    world.cluster.faults.add(Answer(code=403), LEASES, times=None)
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=30)
+    world.cloud.set_desired(next(iter(world.cloud.groups.values())), 1)
+    async with runtime(world) as replica:
+        await asyncio.sleep(60)
+        assert len(world.nodes()) == 1  # nobody needs it
+        world.add_pod("one", cpu="3", nodeSelector={keys.ZONE: "elsewhere"})
+        await asyncio.sleep(300)
+        holds, reason, message = ready(world)
+        assert (holds, reason) == ("False", "OtherAutoscalersUnseen")
+        assert "nothing is started or ended" in message
+        assert "403" in message
+        (event,) = world.events("NotTriggerScaleUp")
+        assert "whether another autoscaler scales this cluster's nodes cannot be seen: 403" in event["message"]
+        assert list(world.desired().values()) == [1]
+        assert shown(replica, "sluice_autoscalers_unseen_seconds") > 200
+        world.cluster.faults.clear()
+        await asyncio.sleep(180)
+        assert ready(world) == ("True", "Usable", "")
+        assert not world.desired()  # it was idle
+        assert shown(replica, "sluice_autoscalers_unseen_seconds") == 0
+
+
+@simulated
+async def test_who_cannot_look_for_others_any_more_goes_on_and_says_so() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(60)
+        world.cluster.faults.add(Answer(code=403), LEASES, times=None)
+        await asyncio.sleep(20)
+        assert ready(world) == ("True", "Usable", "")  # it may be back in a moment
+        await asyncio.sleep(60)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(60)
+        assert world.desired()
+        holds, reason, message = ready(world)
+        assert (holds, reason) == ("True", "Usable")
+        assert message.startswith("whether another autoscaler scales this cluster's nodes cannot be seen: 403")
+
+
+@simulated
+async def test_a_pool_says_who_else_scales_its_nodes() -> None:
+    world = World()
+    a_deployment(world, OFFICIAL)
+    world.add_pool(zones=("a",))
+    async with runtime(world):
+        await asyncio.sleep(30)
+        holds, reason, message = ready(world)
+        assert (holds, reason) == ("False", "OtherAutoscaler")
+        assert message == (
+            "nothing is started or ended: cluster-autoscaler (Deployment default/scaler) scales this cluster's nodes"
+        )
 
 
 @pytest.mark.accept("G31", part="other autoscalers, simulated")

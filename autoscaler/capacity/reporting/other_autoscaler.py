@@ -16,7 +16,8 @@ import structlog
 from autoscaler import control
 from autoscaler.api import keys, names
 from autoscaler.api.resources.pools import InstancePool
-from autoscaler.control import polling
+from autoscaler.capacity.model import Reason, Rejection
+from autoscaler.control import metrics, polling
 from autoscaler.kube import kinds, objects, port, store, wire
 from autoscaler.kube.leases import lease
 from autoscaler.kube.reading import listing
@@ -33,6 +34,8 @@ NOT_OF_NODES: Final = {"fieldSelector": "metadata.namespace!=kube-node-lease"}
 NODE_POOLS: Final = kinds.ResourceType(
     group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False
 )
+PATIENCE_SECONDS: Final = 30.0
+"""What cannot be looked at for so long is told."""
 _IMAGE: Final = re.compile(rf"(?:^|/){NAME}(?:-(?:amd64|arm64|ppc64le|s390x))?(?:[:@]|$)")
 _LABELS: Final = ("app.kubernetes.io/name", "app", "k8s-app")
 _FORBIDDEN: Final = 403
@@ -84,24 +87,71 @@ class OtherAutoscaler:
         self._deployment: str | None = None
         self._deployments_at = 0.0
         """When Deployments are looked at again."""
-        self.is_known = False
-        self.who: str | None = None
+        self._is_known = False
+        self._who: str | None = None
         """Who else scales nodes; None if nobody does."""
+        self._failing_since: float | None = None
+        self._problem: str | None = None
+        """Why nobody could look for a while."""
         polling.Polling(context, "other autoscaler", self._look_once)
+        context.measure(self._measure)
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether anything is known: who else scales nodes, or why nobody can tell."""
+        return self._is_known or self._problem is not None
+
+    def holds(self) -> Rejection | None:
+        """Return why nothing may be started or ended: somebody else does that, or nobody ever could look for one."""
+        if self._who is not None:
+            return Rejection(reason=Reason.OTHER_AUTOSCALER, what=self._who)
+        return self.unseen() if not self._is_known else None
+
+    def unseen(self) -> Rejection | None:
+        """Return why nobody can tell who else scales nodes now; None: we look."""
+        if self._problem is None:
+            return None
+        return Rejection(reason=Reason.AUTOSCALERS_UNSEEN, message=self._problem)
 
     async def _look_once(self) -> float:
         now = self._context.clock.monotonic()
+        try:
+            who = await self._find(now)
+        except port.KubeError as error:
+            self._not_seen(str(error), now)
+            raise
+        self._failing_since = None
+        if (True, None, who) != (self._is_known, self._problem, self._who):
+            self._is_known, self._problem, self._who = True, None, who
+            self._wake()
+        return LOOK_SECONDS
+
+    def _not_seen(self, problem: str, now: float) -> None:
+        """Tell of what cannot be looked at for a while; until then what is known stands, if anything is."""
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        if now >= self._failing_since + PATIENCE_SECONDS and problem != self._problem:
+            log.warning("other_autoscalers_not_seen", kind=kinds.LEASES.kind, error=problem)
+            self._problem = problem
+            self._wake()
+
+    def _wake(self) -> None:
+        self._context.wake(kinds.LEASES.kind, objects.Key("", NAME))
+
+    def _measure(self) -> list[metrics.Metric]:
+        acts, since = self._context.held_back() is None, self._failing_since
+        seconds = self._context.clock.monotonic() - since if since is not None else 0.0
+        text = "For how long nobody could see whether another autoscaler scales this cluster's nodes."
+        return [metrics.gauge("sluice_autoscalers_unseen_seconds", text, [({}, seconds)] if acts else [])]
+
+    async def _find(self, now: float) -> str | None:
+        """Return who else scales nodes."""
         holder = await self._lease_holder(now)
         if now >= self._deployments_at:
             self._deployment = next(_deployments(await self._read(kinds.DEPLOYMENTS)), None)
             self._deployments_at = now + DEPLOYMENTS_SECONDS
         ours = {pool.meta.key.name for pool in self._pools}
         node_pool = next(_node_pools(await self._read(NODE_POOLS), ours), None)
-        who = holder or self._deployment or node_pool
-        if not self.is_known or who != self.who:
-            self.is_known, self.who = True, who
-            self._context.wake(kinds.LEASES.kind, objects.Key("", NAME))
-        return LOOK_SECONDS
+        return holder or self._deployment or node_pool
 
     async def _lease_holder(self, now: float) -> str | None:
         listed, _ = await listing.read_readable(self._context.api, kinds.LEASES, lease.decode, query=NOT_OF_NODES)

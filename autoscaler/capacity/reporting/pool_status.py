@@ -343,6 +343,9 @@ def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], known: Known, snap
             "NoNodeGroups",
             f"no Auto Scaling group is tagged for this cluster and pool {pool.metadata.name}",
         )
+    elif snapshot.other_autoscaler is not None:
+        why = messages.lasting(snapshot.other_autoscaler)
+        said = (False, snapshot.other_autoscaler.reason, f"nothing is started or ended: {why}")
     elif pool.metadata.name in snapshot.leaving:
         said = (False, "BeingRemoved", "nothing is started; the condition Draining says what is waited for")
     elif not pool.spec.enabled:
@@ -350,7 +353,8 @@ def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], known: Known, snap
     else:
         half_read = snapshot.half_read.get(pool.spec.provider_account, "")
         unread = f"ages of instances or launch templates cannot be read: {half_read}" if half_read else ""
-        notes = (*_too_many(pool, snapshot), *_untagged(pool, groups), *_unread(groups, snapshot), unread)
+        unseen = messages.lasting(snapshot.autoscalers_unseen) if snapshot.autoscalers_unseen is not None else ""
+        notes = (*_too_many(pool, snapshot), *_untagged(pool, groups), *_unread(groups, snapshot), unread, unseen)
         said = (True, "Usable", "; ".join(filter(None, notes)))
     holds, reason, message = said
     before, now = pool.status.conditions, snapshot.now

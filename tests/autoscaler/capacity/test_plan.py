@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from autoscaler.api import keys
-from autoscaler.capacity import decide, plan
+from autoscaler.capacity import decide, model, plan
 from autoscaler.capacity.disruption_taint import Reason
 from autoscaler.capacity.model import Policy
 from autoscaler.capacity.plan import Memory, Plan
 from autoscaler.capacity.snapshot import Snapshot, Unavailable
 from tests.autoscaler.capacity import seen
 
+OTHER = model.Rejection(reason=model.Reason.OTHER_AUTOSCALER, what="another one")
 IDLE = Memory(idle={"one": seen.NOW - 100, "two": seen.NOW - 100})
 POOLS = {"workers": seen.pool(limits={"maxIdleSeconds": 60})}
 
@@ -42,7 +43,7 @@ def test_what_is_of_no_use_and_what_is_idle_share_what_a_group_has_above_its_min
 
 
 def test_beside_another_scaler_nothing_goes_and_nothing_is_taken_back() -> None:
-    snapshot = world("i-one", desired=2, failed=frozenset({seen.group().name}), other_autoscaler="another one")
+    snapshot = world("i-one", desired=2, failed=frozenset({seen.group().name}), other_autoscaler=OTHER)
     assert decided(snapshot) == Plan(memory=IDLE)
 
 

@@ -17,7 +17,7 @@ from autoscaler import clock, control
 from autoscaler.admission.reporting import queue_metrics
 from autoscaler.capacity import continuity
 from autoscaler.capacity.accounts import account_reader
-from autoscaler.capacity.reporting import measures, status_writer
+from autoscaler.capacity.reporting import measures, other_autoscaler, status_writer
 from autoscaler.kube import objects, store
 from autoscaler.machines.reporting import measuring
 from autoscaler.runtime import process
@@ -75,6 +75,7 @@ def scraped(*lives: Any) -> list[prometheus_client.Metric]:
     status_writer.StatusWriter(ground, pools=store.Table(), scopes=store.Table(), known=known)
     measures.Measures(ground, known)
     continuity.Continuity(ground, ())
+    other_autoscaler.OtherAutoscaler(ground, store.Table())
     metrics.measure(lambda: queue_metrics.of((), queue_metrics.Cycles()))
     metrics.measure(lambda: measuring.of({}))
     return [*prometheus_client.parser.text_string_to_metric_families(metrics.render().decode())]

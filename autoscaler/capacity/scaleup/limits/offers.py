@@ -80,7 +80,7 @@ def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | Non
     """Return why a group takes nothing now; None if it does."""
     pool = snapshot.pools.get(group.key.pool)
     if snapshot.other_autoscaler is not None:
-        return Rejection(reason=Reason.OTHER_AUTOSCALER, what=snapshot.other_autoscaler)
+        return snapshot.other_autoscaler
     if pool is None:
         return Rejection(reason=Reason.NO_POOL, what=group.key.pool)
     if group.key.pool in snapshot.leaving:

@@ -14,6 +14,8 @@ from autoscaler.cloud import port as cloud
 from autoscaler.kube import objects
 from tests.autoscaler.capacity import builders, seen
 
+OTHER = Rejection(reason=Reason.OTHER_AUTOSCALER, what="cluster-autoscaler")
+
 
 def test_a_group_may_grow_to_its_maximum_and_late_instances_count() -> None:
     (group,) = offers.groups(seen.snapshot(groups=(seen.group("i-1", "i-2", desired=1, maximum=5),)))
@@ -25,10 +27,7 @@ def test_a_group_may_grow_to_its_maximum_and_late_instances_count() -> None:
     [
         ({"pools": {}}, Rejection(reason=Reason.NO_POOL, what="workers")),
         ({"pools": {"workers": seen.pool(enabled=False)}}, Rejection(reason=Reason.DISABLED)),
-        (
-            {"other_autoscaler": "cluster-autoscaler"},
-            Rejection(reason=Reason.OTHER_AUTOSCALER, what="cluster-autoscaler"),
-        ),
+        ({"other_autoscaler": OTHER}, OTHER),
         ({"types": {}}, Rejection(reason=Reason.UNKNOWN_TYPE, what="m5.xlarge")),
         (
             {"unavailable": {seen.group().key: Unavailable(until=seen.NOW + 90, reason="InsufficientCapacity")}},
