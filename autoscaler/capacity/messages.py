@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from autoscaler import units
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity.model import Limit, LimitKind, Reason, Rejection
+from autoscaler.capacity.model import ATTACHABLE, Limit, LimitKind, Reason, Rejection
 from autoscaler.capacity.plan import Launch
 from autoscaler.capacity.scaleup.limits import budgets
 from autoscaler.capacity.scaleup.scopes.latency import Patience
+from autoscaler.capacity.scaleup.storage import needs as storage
 from autoscaler.kube import shapes
 
 TRIGGERED: Final = "TriggeredScaleUp"
@@ -171,13 +172,17 @@ def _with_groups(each: Rejection) -> str:
 def _worded(each: Rejection, numbers: str, still: str = "") -> str:
     wanted, available = each.wanted or 0, each.available or 0
     return _REASONS[each.reason].format(
-        what=each.what,
+        what=_volumes(each.what) if each.what.startswith(ATTACHABLE) else each.what,
         message=each.message or "no more is known",
         wanted=_quantity(each.what, wanted) if each.reason is Reason.INSUFFICIENT else wanted,
         available=_quantity(each.what, available) if each.reason is Reason.INSUFFICIENT else available,
         numbers=numbers,
         still=still,
     )
+
+
+def _volumes(resource: str) -> str:
+    return f"volumes of {storage.driver(resource)} on one node"
 
 
 def _quantity(resource: str, amount: int) -> str:

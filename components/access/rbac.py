@@ -32,8 +32,9 @@ WRITTEN_BY_ADMINS: Final = (resources.LocalQueue,)
 PATCHED_BY_EDITORS: Final = (resources.Workload,)
 WRITTEN_BY_THE_RUNTIME: Final = (resources.Workload, resources.Instance, resources.MachineNodePool)
 
-_EXPLAINED: Final = tuple(
-    ("", name) for name in ("events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods")
+_EXPLAINED: Final = (
+    *(("", name) for name in ("events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods")),
+    *(("storage.k8s.io", name) for name in ("storageclasses", "csinodes")),
 )
 _EXPLAINED_KINDS: Final = (
     resources.ClusterQueue,

@@ -289,7 +289,8 @@ def test_the_leader_is_found_and_what_is_missing_is_named(stage: Stage) -> None:
         rules, proxy = rbac.people_roles()[rbac.PLAN].rules, rbac.plan_proxy()
         reader = account(stage, "reader", rules, proxy)
         assert f"UTC, by leader {leads}" in stage.plan(config=reader).stdout
-        stage.site.add_pod("waits", nodeSelector={"no-node-has": "this"})
+        claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "nowhere"}}]  # so volumes are read, too
+        stage.site.add_pod("waits", nodeSelector={"no-node-has": "this"}, volumes=claimed)
         explained = stage.run("explain", "pod", f"{stage.site.namespace}/waits", config=reader)
         assert "waits" in explained.stdout, explained.stderr
         told = stage.run("status", "-o", "json", config=reader)

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from autoscaler.kube import kinds, port
+from autoscaler.cloud import port as cloud
+from autoscaler.kube import kinds, objects, port
+from autoscaler.runtime.commands import explain
+from autoscaler.simulation import virtual_time
+from autoscaler.simulation.cloud.model import Obstacle
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import NAMESPACE, Body, World, runtime
 
@@ -31,6 +35,11 @@ def add_volume(world: World, name: str, key: str, value: str) -> None:
     terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
     spec = {"csi": {"driver": EBS, "volumeHandle": name}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
     world.cluster.create(kinds.VOLUMES, {"metadata": {"name": name}, "spec": spec})
+
+
+async def explained(world: World, pod: str) -> str:
+    now, key = virtual_time.clock().now(), objects.Key(NAMESPACE, pod)
+    return "\n".join(await explain.lines(world.cluster.client(), "pod", key, now=now))
 
 
 def told(world: World, pod: str) -> list[str]:
@@ -107,6 +116,9 @@ async def test_what_plans_do_not_know_starts_one_instance_over_all_groups_and_le
         assert world.desired() == {}  # it was idle
     async with runtime(world, "b"):
         await asyncio.sleep(1800)
+    said = await explained(world, "refused")
+    assert "was started for such a pod, and its empty node had room and did not take it" in said
+    assert "would take it" not in said
     assert len(world.cloud.instances) == 1
     assert "did not take such a pod although it had room" in told(world, "refused")[0]
 
@@ -153,6 +165,13 @@ async def test_pods_with_volumes_start_as_many_instances_as_attach_them_and_all_
         add_pods(world, 1, "last")  # there is cpu for it, and no volume can be attached any more
         await asyncio.sleep(300)
         assert (len(world.bound()), len(world.cloud.instances)) == (76, 4)
+        world.cloud.hinder(Obstacle(failure=cloud.LaunchFailure.INSUFFICIENT_CAPACITY))
+        add_pods(world, 25, "late")
+        await asyncio.sleep(300)
+        waiting = next(each["metadata"]["name"] for each in world.all(kinds.PODS) if not each["spec"].get("nodeName"))
+        said = await explained(world, waiting)
+        assert "4 nodes have room for its requests and attach too few volumes more for it" in said
+        assert "nodes with room" not in said
 
 
 @pytest.mark.accept("G28")
@@ -169,7 +188,7 @@ async def test_what_nodes_of_a_type_attach_is_learned_from_their_csi_nodes() -> 
         assert (len(world.bound()), len(world.cloud.instances)) == (12, 2)
         world.add_pod("greedy", volumes=claiming(*(f"c-{number}" for number in range(7))))
         await asyncio.sleep(300)
-        assert "attachable-volumes-csi-ebs.csi.aws.com: wants 7, has 6" in told(world, "greedy")[0]
+        assert "volumes of ebs.csi.aws.com on one node: wants 7, has 6" in told(world, "greedy")[0]
         assert len(world.cloud.instances) == 2
 
 
@@ -185,7 +204,7 @@ async def test_a_pod_with_more_volumes_than_any_node_attaches_starts_nothing() -
         await asyncio.sleep(5)
         world.add_pod("greedy", volumes=claiming(*(f"c-{number}" for number in range(30))))
         await asyncio.sleep(300)
-        assert "attachable-volumes-csi-ebs.csi.aws.com: wants 30, has 25" in told(world, "greedy")[0]
+        assert "volumes of ebs.csi.aws.com on one node: wants 30, has 25" in told(world, "greedy")[0]
         assert len(world.cloud.instances) == 0
 
 

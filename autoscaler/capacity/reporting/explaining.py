@@ -4,25 +4,32 @@ It reads objects alone, so that anybody who may read them can ask: what pools wr
 cloud.
 """
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from autoscaler import units
 from autoscaler.api.resources.accounts import ProviderAccount
-from autoscaler.api.resources.pools import InstancePool, NodeGroup
+from autoscaler.api.resources.pools import InstancePool, NodeGroup, UnhelpfulLaunch
 from autoscaler.api.resources.scopes import Scope
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import messages, work
 from autoscaler.capacity.indexes import pod_index
 from autoscaler.capacity.model import Demand, Group, Limit, LimitKind, Reason, Rejection, Room, Situation, Template
 from autoscaler.capacity.reporting import pool_status
-from autoscaler.capacity.scaleup import demand, ephemeral, missed_placements, placement, supply, templates
+from autoscaler.capacity.scaleup import demand, ephemeral, missed_placements, placement, supply, templates, unhelpful
 from autoscaler.capacity.scaleup.limits import budgets
+from autoscaler.capacity.scaleup.storage import attachments
+from autoscaler.capacity.scaleup.storage import needs as storage
 from autoscaler.capacity.scaleup.storage.needs import Storage
 from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.cloud import catalogue
 from autoscaler.kube import objects, shapes
 
 FITS = "would take it"
 _USED_UP = frozenset({budgets.State.COMMITTED, budgets.State.SPENT})
+_NAMED_MAX: Final = 3
 _ONE_ZONE = "it waits until one zone has room on ready nodes for all pods of its owner that wait with it"
 
 
@@ -64,6 +71,8 @@ class Explanation:
     scope: str = ""
     room: tuple[str, ...] = ()
     """Nodes that are there and would take it."""
+    notes: tuple[str, ...] = ()
+    """What else holds it back, in a person's words."""
     told: str | None = None
     """What the runtime told it last, which knows what no single pod shows: targets, and what others take."""
     verdicts: tuple[Verdict, ...] = ()
@@ -75,17 +84,19 @@ def explain(evidence: Evidence) -> Explanation:
     if (settled := _settled(pod, evidence.nodes)) is not None:
         return Explanation(summary=settled)
     snapshot = _snapshot(evidence)
-    like = missed_placements.Waiting(pod.shape, pod.meta.key.namespace)
-    wanted = demand.demands(snapshot, {like: [pod]})[like]
-    situation = Situation(
-        demands=(wanted,), groups=_groups(evidence), limits=_limits(evidence), namespaces=evidence.namespaces
-    )
+    ((like, pods),) = demand.alike([pod], demand.labels_read(snapshot.indexed)).items()
+    launch, groups = _unhelpful(evidence, snapshot, like), _groups(evidence)
+    missed = {group.key: Rejection(reason=Reason.MISSED, what=launch.node_group) for group in groups} if launch else {}
+    wanted = dataclasses.replace(demand.demands(snapshot, {like: pods})[like], missed=missed)
+    situation = Situation(demands=(wanted,), groups=groups, limits=_limits(evidence), namespaces=evidence.namespaces)
+    situation = attachments.limited(situation, snapshot, [pod.shape])
     verdicts = _verdicts(evidence, placement.why_not(situation, wanted))
-    room = _room(snapshot, wanted)
+    room, unattached = _room(snapshot, wanted)
     return Explanation(
         summary=_summary(evidence, room, verdicts),
         scope=wanted.scope,
         room=room,
+        notes=(*_unhelped(launch, evidence.now), *_unattached(unattached, wanted)),
         told=evidence.told,
         verdicts=verdicts,
     )
@@ -152,12 +163,48 @@ def _snapshot(evidence: Evidence) -> Snapshot:
         pools={pool.metadata.name: pool.spec for pool in evidence.pools},
         scopes={scope.metadata.name: scope.spec for scope in evidence.scopes},
         storage=evidence.storage,
+        types=catalogue.bundled(),
     )
 
 
-def _room(snapshot: Snapshot, wanted: Demand) -> tuple[str, ...]:
-    """Return the nodes that would take one such pod, each looked at on its own."""
-    return tuple(sorted(room.name for room in supply.rooms(snapshot) if room.free and _fits(room, wanted, snapshot)))
+def _unhelpful(evidence: Evidence, snapshot: Snapshot, like: missed_placements.Waiting) -> UnhelpfulLaunch | None:
+    """Return the launch that did not help such a pod, and is not forgotten; None if there is none."""
+    launches = [each for pool in evidence.pools for each in pool.status.unhelpful_launches]
+    name = unhelpful.name(snapshot, like) if launches else ""
+    recent = [each for each in launches if 0 <= evidence.now - each.at.timestamp() < unhelpful.REFUSED_SECONDS]
+    return max((each for each in recent if each.shape == name), key=lambda each: each.at, default=None)
+
+
+def _unhelped(launch: UnhelpfulLaunch | None, now: float) -> Iterator[str]:
+    if launch is not None:
+        ago = now - launch.at.timestamp()
+        left = unhelpful.REFUSED_SECONDS - ago
+        yield (
+            f"an instance of {launch.node_group} was started for such a pod, and its empty node had room and did not"
+            f" take it {units.duration(int(ago))} ago, so that none is started for {units.duration(int(left))} more:"
+            " see what the scheduler says of the pod, and which controller of the node keeps pods off"
+        )
+
+
+def _unattached(nodes: tuple[str, ...], wanted: Demand) -> Iterator[str]:
+    if nodes:
+        has = "1 node has" if len(nodes) == 1 else f"{len(nodes)} nodes have"
+        attaches = "attaches" if len(nodes) == 1 else "attach"
+        wants = ", ".join(f"{count} of {storage.driver(name)}" for name, count in sorted(wanted.attachments.items()))
+        named = ", ".join(nodes[:_NAMED_MAX]) + (", …" if len(nodes) > _NAMED_MAX else "")
+        yield f"{has} room for its requests and {attaches} too few volumes more for it: {named} (wants {wants})"
+
+
+def _room(snapshot: Snapshot, wanted: Demand) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the nodes that would take one such pod, each looked at on its own, and those that lack volumes alone."""
+    rooms = tuple(room for room in supply.rooms(snapshot) if room.free)
+    here = Situation(demands=(wanted,), rooms=rooms)
+    taking = {
+        room.name for room in attachments.limited(here, snapshot, [wanted.shape]).rooms if _fits(room, wanted, snapshot)
+    }
+    bare = dataclasses.replace(wanted, attachments={})
+    others = {room.name for room in rooms if wanted.attachments and _fits(room, bare, snapshot)} - taking
+    return tuple(sorted(taking)), tuple(sorted(others))
 
 
 def _fits(room: Room, wanted: Demand, snapshot: Snapshot) -> bool:

@@ -60,7 +60,7 @@ def learn(
     learned = dict(known)
     groups = {group.key: group for group in snapshot.groups}
     for like, lesson in lessons.items():
-        shape = _name(snapshot, like)
+        shape = name(snapshot, like)
         if like.shape in taking and shape in learned:
             learned[shape] = dataclasses.replace(learned[shape], is_over=True)
         elif lesson.refused_by is not None and (shape not in learned or learned[shape].is_over):
@@ -77,7 +77,7 @@ def learn(
 
 def refused(snapshot: Snapshot, like: Waiting) -> dict[NodeGroupKey, Rejection]:
     """Return why no group gets a node for such pods; empty if they may."""
-    found = snapshot.unhelpful.get(_name(snapshot, like)) if snapshot.unhelpful else None
+    found = snapshot.unhelpful.get(name(snapshot, like)) if snapshot.unhelpful else None
     if found is None or found.is_over:
         return {}
     why = Rejection(reason=Reason.MISSED, what=found.group)
@@ -104,7 +104,8 @@ def written(snapshot: Snapshot, pool: str) -> list[Manifest]:
     ]
 
 
-def _name(snapshot: Snapshot, like: Waiting) -> str:
+def name(snapshot: Snapshot, like: Waiting) -> str:
+    """Return the name of a kind of pods, as pools write it down."""
     return digest(like, storage.state(snapshot.storage, like.shape, like.namespace))
 
 

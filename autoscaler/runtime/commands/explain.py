@@ -63,6 +63,7 @@ def _lines(key: objects.Key, explanation: explaining.Explanation) -> Iterable[st
     yield f"pod {key.namespace}/{key.name}{scope}: {explanation.summary}"
     if explanation.told:
         yield f"last told: {explanation.told}"
+    yield from explanation.notes
     if explanation.room:
         yield f"nodes with room: {', '.join(explanation.room[:10])}"
     if not explanation.verdicts:
@@ -103,16 +104,26 @@ async def _storage(api: port.Api, pod: objects.Pod) -> Storage:
     """Return what there is of volumes; nothing is read for a pod that has none."""
     if not pod.shape.claims:
         return Storage()
-    claims, found, classes = await asyncio.gather(
-        listing.read(api, kinds.CLAIMS, volume_objects.claim, namespace=pod.meta.key.namespace),
+    claims, found, classes, limits = await asyncio.gather(
+        listing.read(api, kinds.CLAIMS, volume_objects.claim),  # others' volumes are attached to nodes, too
         listing.read(api, kinds.VOLUMES, volume_objects.volume),
         listing.read(api, kinds.STORAGE_CLASSES, volume_objects.storage_class),
+        _attach_limits(api),
     )
     return Storage(
         claims={each.meta.key: each for each in claims},
         volumes={each.meta.key: each for each in found},
         classes={each.meta.key: each for each in classes},
+        attach_limits={each.meta.key: each for each in limits},
     )
+
+
+async def _attach_limits(api: port.Api) -> list[volume_objects.AttachLimits]:
+    """Return how many volumes nodes attach; nothing where nobody lets us see it."""
+    try:
+        return await listing.read(api, kinds.CSI_NODES, volume_objects.attach_limits)
+    except port.ApiError:
+        return []
 
 
 async def _accounts(api: port.Api) -> tuple[resources.ProviderAccount, ...]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from autoscaler.api import controllers as registry
 from autoscaler.api import resources
 from autoscaler.api.permissions import Where, WorkerScope
+from autoscaler.kube import kinds
 from components.access import rbac
 
 SETS = [
@@ -201,6 +202,8 @@ def test_whoever_reads_plans_reads_what_plan_and_explain_do_and_reaches_the_runt
     assert {verb for _, _, verb, _ in granted} == {"get", "list"}
     assert ("coordination.k8s.io", "leases", "list", "") in granted
     assert ("", "pods", "list", "") in granted
+    of_volumes = [kinds.CLAIMS, kinds.VOLUMES, kinds.STORAGE_CLASSES, kinds.CSI_NODES]
+    assert {(kind.group, kind.plural, "list", "") for kind in of_volumes} <= set(granted)
     seen = {resource for _, resource, _, _ in granted}
     assert not seen & {"secrets", "configmaps", "pods/proxy", "pods/exec", "pods/log"}
     assert aggregates(role) == set()

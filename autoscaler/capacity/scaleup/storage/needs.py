@@ -66,6 +66,11 @@ def resource(driver: str) -> str:
     return f"{ATTACHABLE}csi-{driver}"
 
 
+def driver(resource: str) -> str:
+    """Return the driver whose volumes are counted under a name."""
+    return resource.removeprefix(f"{ATTACHABLE}csi-")
+
+
 def attached(storage: Storage, key: objects.Key) -> tuple[str, str] | None:
     """Return as what a claim's volume counts on a node, and which it is; None if it is not attached to any."""
     claim = storage.claims.get(key)

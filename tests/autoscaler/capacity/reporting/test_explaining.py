@@ -4,15 +4,19 @@ from typing import Any
 
 import pytest
 
+from autoscaler import clock
 from autoscaler.api import keys
 from autoscaler.api.resources.accounts import ProviderAccount
 from autoscaler.api.resources.base import Condition
-from autoscaler.api.resources.pools import InstancePool
+from autoscaler.api.resources.pools import InstancePool, InstancePoolStatus
 from autoscaler.capacity.reporting import explaining
+from autoscaler.capacity.scaleup import missed_placements, unhelpful
+from autoscaler.capacity.scaleup.storage import needs as storage
+from autoscaler.capacity.scaleup.storage import volume_objects
 from autoscaler.kube import objects
 from tests import builders as manifests
 from tests.autoscaler.capacity import seen
-from tests.autoscaler.capacity.stored import claim, stored, volume
+from tests.autoscaler.capacity.stored import claim, csi_node, stored, volume
 
 
 def pool(name: str = "gpu", *groups: dict[str, Any], active: int = 0, **spec: Any) -> InstancePool:
@@ -38,7 +42,7 @@ def explained(
         explaining.Evidence(
             now=seen.NOW,
             pod=pod,
-            pods={},
+            pods=more.pop("pods", {}),
             nodes={node.meta.key: node for node in nodes},
             namespaces={},
             pools=pools,
@@ -158,3 +162,78 @@ def test_groups_of_an_account_that_does_not_answer_say_since_when() -> None:
     assert result.summary == "no node has room for it, and none of 1 node groups takes it"
     (verdict,) = result.verdicts
     assert verdict.says.startswith("account aws has not answered since 2026-06-30")
+
+
+def unhelped(pod: objects.Pod, *, minutes_ago: int = 20, there: storage.Storage | None = None) -> InstancePool:
+    """A pool whose status says that a launch for such a pod did not help."""
+    like = missed_placements.Waiting(pod.shape, pod.meta.key.namespace)
+    claims = storage.state(there, pod.shape, pod.meta.key.namespace) if there is not None else ()
+    at = clock.to_rfc3339(seen.NOW - minutes_ago * 60)
+    launch = {"shape": unhelpful.digest(like, claims), "nodeGroup": "asg-b", "at": at}
+    found = pool("gpu", group())
+    status = InstancePoolStatus.model_validate(
+        {**found.status.model_dump(by_alias=True, mode="json"), "unhelpfulLaunches": [launch]}
+    )
+    return found.model_copy(update={"status": status})
+
+
+def test_a_launch_that_did_not_help_is_named_with_when_the_next_one_may_be() -> None:
+    pod = seen.pod()
+    result = explained(pod, unhelped(pod), pool("cpu", group("c")))
+    (note,) = result.notes
+    assert note == (
+        "an instance of asg-b was started for such a pod, and its empty node had room and did not take it 20 min ago, "
+        "so that none is started for 40 min more: see what the scheduler says of the pod, and which controller of the "
+        "node keeps pods off"
+    )
+    want = "an empty node of asg-b did not take such a pod although it had room"
+    assert [verdict.says for verdict in result.verdicts] == [want, want]
+
+
+def test_one_that_did_not_help_other_pods_or_long_ago_says_nothing() -> None:
+    pod = seen.pod()
+    for there in (unhelped(seen.pod(cpu="2")), unhelped(pod, minutes_ago=60)):
+        result = explained(pod, there)
+        assert (result.notes, [verdict.fits for verdict in result.verdicts]) == ((), [True])
+
+
+def test_pods_are_alike_as_the_runtime_sorts_them_by_labels_that_rules_read() -> None:
+    pod = seen.pod(metadata={"labels": {"app": "web", "hash": "x"}})
+    near = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": keys.HOSTNAME}
+    other = seen.pod("other", affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}})
+    found = unhelped(pod)
+    like = missed_placements.Waiting(pod.shape, pod.meta.key.namespace, (("app", "web"),))
+    (launch,) = found.status.unhelpful_launches
+    said = launch.model_copy(update={"shape": unhelpful.digest(like)})
+    found = found.model_copy(update={"status": found.status.model_copy(update={"unhelpful_launches": (said,)})})
+    result = explained(pod, found, pods={other.meta.key: other})
+    assert len(result.notes) == 1
+
+
+VOLUMES = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("one", "two")]
+EBS_VOLUMES = (
+    claim("one", "pv-1"),
+    claim("two", "pv-2"),
+    volume(name="pv-1", csi={"driver": volume_objects.EBS, "volumeHandle": "1"}),
+    volume(name="pv-2", csi={"driver": volume_objects.EBS, "volumeHandle": "2"}),
+)
+
+
+def test_a_node_that_attaches_no_more_volumes_is_no_room_and_is_named() -> None:
+    there = stored(
+        *EBS_VOLUMES, csi_node("full", **{volume_objects.EBS: 1}), csi_node("free", **{volume_objects.EBS: 2})
+    )
+    nodes = (seen.node("full"), seen.node("free", instance="i-2"))
+    result = explained(seen.pod(volumes=VOLUMES), pool("gpu", group()), nodes=nodes, storage=there)
+    assert result.room == ("free",)
+    assert result.notes == (
+        "1 node has room for its requests and attaches too few volumes more for it: full (wants 2 of ebs.csi.aws.com)",
+    )
+
+
+def test_a_group_whose_nodes_attach_too_few_volumes_says_so_in_plain_words() -> None:
+    kind = {keys.INSTANCE_TYPE: "m5.xlarge"}
+    there = stored(*EBS_VOLUMES, csi_node("one", **{volume_objects.EBS: 1}))
+    taken = seen.node("one", labels=kind, unschedulable=True)
+    result = explained(seen.pod(volumes=VOLUMES), pool("gpu", group(labels=kind)), nodes=(taken,), storage=there)
+    assert [verdict.says for verdict in result.verdicts] == ["volumes of ebs.csi.aws.com on one node: wants 2, has 1"]
