@@ -55,18 +55,14 @@ class Site(pulumi.ComponentResource):
         self._access = self._make_cluster()
         pools = self._make_pools()
         definitions = self._make_definitions()
-        namespaces = self._make_namespaces()
-        running = self._make_runtime(namespaces, after=[*definitions, *self._ready])
+        running = self._make_runtime(after=[*definitions, *self._ready])
         self._make_conveniences()
         policies = self._make_policies(after=[*definitions, running.deployment])
         self._make_node_scaler()
         self._make_gpu_support()
         self._dashboard_url = self._make_dashboards(running)
-        self._make_objects(
-            pools,
-            {**namespaces, self._config.autoscaler.namespace: running.namespace},
-            after=[*definitions, running.deployment, *policies],
-        )
+        namespaces = self._make_objects(pools, running, after=[*definitions, running.deployment, *policies])
+        running.read_secrets(namespaces)
         self._make_drain_object(after=[running, *namespaces.values(), *policies, *self._needed])
         self.register_outputs(self.outputs)
 
@@ -161,15 +157,13 @@ class Site(pulumi.ComponentResource):
         )
         return custom_resources.Definitions(f"{self._name}.definitions", args, self._child).made
 
-    def _make_namespaces(self) -> Mapping[str, pulumi.Resource]:
+    def _make_namespaces(self, scopes: Mapping[str, pulumi.Resource]) -> Mapping[str, pulumi.Resource]:
         args = custom_resources.NamespacesArgs(
-            config=self._config, provider=self._access.kubernetes, after=self._access.ready
+            config=self._config, provider=self._access.kubernetes, scopes=scopes, after=self._access.ready
         )
         return custom_resources.Namespaces(f"{self._name}.namespaces", args, self._child).by_name
 
-    def _make_runtime(
-        self, namespaces: Mapping[str, pulumi.Resource], *, after: Sequence[pulumi.Resource]
-    ) -> runtime.Runtime:
+    def _make_runtime(self, *, after: Sequence[pulumi.Resource]) -> runtime.Runtime:
         queue = self._make_interruptions()
         built = image.RuntimeImage(
             f"{self._name}.image",
@@ -186,7 +180,6 @@ class Site(pulumi.ComponentResource):
             prices=self._args.loaded.prices[self._args.key],
             interruption_queue_url=queue.queue_url if queue else None,
             interruption_queue_arn=queue.queue_arn if queue else None,
-            namespaces=namespaces,
             after=after,
         )
         return runtime.Runtime(f"{self._name}.runtime", args, self._child)
@@ -250,20 +243,24 @@ class Site(pulumi.ComponentResource):
     def _make_objects(
         self,
         groups: Mapping[str, Sequence[pulumi.Resource]],
-        namespaces: Mapping[str, pulumi.Resource],
+        running: runtime.Runtime,
         *,
         after: Sequence[pulumi.Resource],
-    ) -> None:
+    ) -> Mapping[str, pulumi.Resource]:
+        """Make what the config declares, and the namespaces for it; return all namespaces."""
+        own = {self._config.autoscaler.namespace: running.namespace}
         args = custom_resources.CustomResourcesArgs(
             config=self._config,
             place=self._place,
             provider=self._access.kubernetes,
             grid=self._grid,
             groups_by_pool=groups,
-            namespaces=namespaces,
+            make_namespaces=lambda scopes: {**self._make_namespaces(scopes), **own},
             after=after,
         )
-        self._needed.append(custom_resources.CustomResources(f"{self._name}.objects", args, self._child))
+        made = custom_resources.CustomResources(f"{self._name}.objects", args, self._child)
+        self._needed.append(made)
+        return made.namespaces
 
     def _make_drain_object(self, *, after: Sequence[pulumi.Resource]) -> None:
         args = drain_object.DrainObjectArgs(config=self._config, provider=self._access.kubernetes, after=after)

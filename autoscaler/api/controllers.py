@@ -105,7 +105,7 @@ _MACHINES: Final = (
 _CAPACITY: Final = (
     *permissions.watching(Where.CLUSTER, InstancePool, Scope, Instance, ProviderAccount),
     *permissions.watching(Where.CLUSTER, Machine),  # which of them pull nodes, and what these will carry
-    permissions.writing(Where.CLUSTER, "patch", InstancePool),  # the finalizer
+    permissions.writing(Where.CLUSTER, "patch", InstancePool, Scope),  # the finalizer
     permissions.writing(Where.CLUSTER, "create delete get", Instance),
     permissions.rule(permissions.CORE, "nodes", "list patch watch", Where.CLUSTER),  # taints
     permissions.rule(permissions.CORE, "pods", "list patch watch", Where.CLUSTER),  # the gate; a claim's toleration

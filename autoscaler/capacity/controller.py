@@ -24,7 +24,7 @@ from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.plan import Launch, Plan
 from autoscaler.capacity.records import accounting, instance_writer
 from autoscaler.capacity.reporting import measures, other_autoscaler, pod_events, pool_status, status_writer
-from autoscaler.capacity.scaledown import drainer, pool_finalizer, terminator
+from autoscaler.capacity.scaledown import drainer, pool_finalizer, scope_finalizer, terminator
 from autoscaler.capacity.scaleup import (
     claims,
     demand,
@@ -71,7 +71,6 @@ class Controller:
         afresh = self._watched.afresh()
         self._books = instance_writer.InstanceWriter(context, self._accounts, pods=pods, nodes=nodes, beside=afresh)
         self._notices = interruptions.Notices(context, nodes)
-        news = interruptions.News(context, self._accounts, self._notices, open_news) if open_news is not None else None
         self._calls = cloud_calls.Calls(context, self._accounts, backoff.Retries(context.clock, drainer.BACKOFF))
         self._terminator = terminator.Terminator(context, calls=self._calls, nodes=nodes, pools=pools)
         self._claims = claims.Claims(context, nodes=nodes, pods=pods)
@@ -82,7 +81,8 @@ class Controller:
         self._opener = ungating.Ungater(context, pods)
         self._other_autoscaler = other_autoscaler.OtherAutoscaler(context, pools)
         self._continuity = continuity.Continuity(context, (pods, nodes))
-        self._pool_finalizer = pool_finalizer.PoolFinalizer(context, pools=pools, nodes=nodes, pods=pods)
+        self._pool_finalizer = pool_finalizer.PoolFinalizer(context, self._watched)
+        self._scope_finalizer = scope_finalizer.ScopeFinalizer(context, self._watched)
         self._wake_at: float | None = None
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
         self._missed_placements: dict[missed_placements.Waiting, missed_placements.MissedPlacement] = {}
@@ -90,9 +90,12 @@ class Controller:
         self._unhelpful: unhelpful.Known = {}
         self._launch_failures = launch_failures.LaunchFailures(self._accounts)
         self._pod_events = pod_events.PodEvents(context)
-        self._measures = self._measured(news)
+        self._measures = self._measured(open_news)
 
-    def _measured(self, news: interruptions.News | None) -> measures.Measures:
+    def _measured(self, open_news: interruptions.Open | None) -> measures.Measures:
+        news = None
+        if open_news is not None:
+            news = interruptions.News(self._context, self._accounts, self._notices, open_news)
         return measures.Measures(
             self._context,
             self._accounts,
@@ -142,6 +145,7 @@ class Controller:
         kept = [await self._books.write(plan.records), await self._claims.carry_out(plan.claims)]
         wakes = [await self._opener.open(plan.openings), await self._terminator.carry_out(plan)]
         wakes.append(await self._pool_finalizer.carry_out(snapshot, plan.teardown))
+        wakes.append(await self._scope_finalizer.carry_out(snapshot, plan.scopes))
         # 4. Report: statuses say what is true now, with the records that were just written.
         self._tell(outcomes)
         self._measures.observe(snapshot, plan, outcomes)
@@ -218,7 +222,8 @@ class Controller:
             spent=ephemeral.spent(stands),
             home=self._context.namespace,
         )
-        observed = self._recorded(self._with_accounts(self._pool_finalizer.observe(snapshot)))
+        snapshot = self._scope_finalizer.observe(self._pool_finalizer.observe(snapshot))
+        observed = self._recorded(self._with_accounts(snapshot))
         self._learned = learned_allocatable.learn(self._learned, observed)
         return dataclasses.replace(observed, learned=self._learned)
 

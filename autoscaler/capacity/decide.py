@@ -21,7 +21,7 @@ from autoscaler.capacity.scaleup import allocatable_retry, demand, ephemeral, ma
 from autoscaler.capacity.scaleup.colocation import colocation, gangs
 from autoscaler.capacity.scaleup.limits import offers
 from autoscaler.capacity.scaleup.missed_placements import Landed, Waiting
-from autoscaler.capacity.scaleup.scopes import scope_targets
+from autoscaler.capacity.scaleup.scopes import scope_targets, scope_users
 from autoscaler.capacity.scaleup.storage import attachments
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.kube import objects
@@ -38,6 +38,7 @@ def decide(
         records=records,
         claims=ephemeral.decide(snapshot, plan.landed),
         teardown=pool_teardown.decide(snapshot),
+        scopes=scope_users.decide(snapshot),
     )
     if snapshot.other_autoscaler is not None:
         return dataclasses.replace(plan, memory=memory)

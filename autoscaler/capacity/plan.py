@@ -18,6 +18,7 @@ from autoscaler.capacity.scaledown import pool_teardown
 from autoscaler.capacity.scaleup import ephemeral
 from autoscaler.capacity.scaleup.colocation import colocation
 from autoscaler.capacity.scaleup.missed_placements import Landed
+from autoscaler.capacity.scaleup.scopes import scope_users
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.control import plans
@@ -168,6 +169,8 @@ class Plan:
     """Who gets which instance of an ephemeral pool, and which of them go back."""
     teardown: pool_teardown.Plan = pool_teardown.NOTHING
     """Pools that are held, and those that are let go."""
+    scopes: scope_users.Plan = scope_users.NOTHING
+    """The same of scopes."""
     statuses: tuple[Status, ...] = ()
     """What pools, scopes and accounts are to say. In a cycle it is decided once all else is done (`decide.report`)."""
     pod_events: tuple[PodEvent, ...] = ()
@@ -200,6 +203,7 @@ def commands(snapshot: Snapshot, plan: Plan) -> Iterator[plans.Command]:
     for node in plan.spared:
         yield plans.Command(verb="untaint", what=f"node {node.meta.key.name}", why="it is not to go any more")
     yield from _torn_down(snapshot, plan.teardown)
+    yield from _scopes_held(plan.scopes)
     for status in plan.statuses:
         what = f"{status.resource.kind.lower()} {status.stored.meta.key.name}"
         yield plans.Command(verb="patch status of", what=what, why=f"new: {', '.join(sorted(status.changes))}")
@@ -244,6 +248,14 @@ def _torn_down(snapshot: Snapshot, teardown: pool_teardown.Plan) -> Iterator[pla
     if teardown.leaves:
         why = "all work has ended: our finalizers, taints and gates come off every object, then it is let go"
         yield plans.Command(verb="patch", what=f"configmap {snapshot.home}/{names.DRAIN_OBJECT}", why=why)
+
+
+def _scopes_held(held: scope_users.Plan) -> Iterator[plans.Command]:
+    for name in held.held:
+        why = "namespaces use it, and it is held until none does: finalizer"
+        yield plans.Command(verb="patch", what=f"scope {name}", why=why)
+    for name in held.let_go:
+        yield plans.Command(verb="patch", what=f"scope {name}", why="nothing holds it any more: no finalizer")
 
 
 def _resized(each: Launch | Resize, why: str) -> plans.Command:

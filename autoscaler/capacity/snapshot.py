@@ -77,6 +77,20 @@ class Unhelpful:
     """A node has taken such a pod since."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeUse:
+    """Who uses a scope, and whether that keeps it from being deleted."""
+
+    namespaces: tuple[str, ...] = ()
+    """Those whose label names it, in order; not those that are being deleted, in which nothing new begins."""
+    pools: tuple[str, ...] = ()
+    """Pools that are for this scope alone, in order."""
+    is_held: bool = False
+    """It carries our finalizer."""
+    deleted_at: float | None = None
+    """When its deletion was asked for; None: it stays."""
+
+
 class Standing(StrEnum):
     """Where an instance that is for one pod stands."""
 
@@ -124,6 +138,10 @@ class Snapshot:
     """The labels of each namespace."""
     pools: Mapping[str, InstancePoolSpec] = field(default_factory=dict)
     scopes: Mapping[str, ScopeSpec] = field(default_factory=dict)
+    scope_use: Mapping[str, ScopeUse] = field(default_factory=dict)
+    """By scope: who uses it."""
+    may_hold_scopes: bool = False
+    """The drain object is there and stays: scopes that are held now are let go when it leaves."""
     machines: Mapping[str, MachineSpec] = field(default_factory=dict)
     """Machine groups; where several ask for a node, the first of them has it."""
     groups: tuple[cloud.NodeGroup, ...] = ()

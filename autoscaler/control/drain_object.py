@@ -35,7 +35,7 @@ class Stage(StrEnum):
 
 
 class DrainObject:
-    """Follows the drain object for one part of the runtime, and wakes it when the stage changes."""
+    """Follows the drain object for one part of the runtime, and wakes it when the object comes, leaves or goes."""
 
     def __init__(self, context: control.ControllerContext, part: str) -> None:
         """Follow it for a part; each part has a finalizer of its own, for no part may leave for another."""
@@ -48,6 +48,11 @@ class DrainObject:
         self._is_known = False
         self._has_led = False
         polling.Polling(context, "drain object", self._follow, also_standing_by=True, missing=self._missing)
+
+    @property
+    def stays(self) -> bool:
+        """Whether the object is there and not being deleted: whoever lets go of things when it is will be told."""
+        return self._found is not None and self.stage is Stage.STAYING
 
     async def let_go(self) -> None:
         """Say that nothing of ours is left behind."""
@@ -85,7 +90,7 @@ class DrainObject:
             stage = Stage.STAYING if found.meta.deleted_at is None else Stage.LEAVING
         elif self._found is not None or self.stage is Stage.LEFT:
             stage = Stage.LEFT
-        changed = stage is not self.stage
+        changed = stage is not self.stage or (found is None) is not (self._found is None)
         self._found, self.stage, self._is_known = found, stage, True
         if stage is not Stage.LEFT:
             self.since = found.meta.deleted_at if found is not None else None

@@ -5,7 +5,7 @@ never write a status, nor a field of an object that the runtime writes.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,6 +69,8 @@ class NamespacesArgs:
 
     config: Cluster
     provider: k8s.Provider
+    scopes: Mapping[str, pulumi.Resource] = field(default_factory=dict)
+    """The scopes that namespaces are in. A namespace goes before its scope: one that is in use would be held."""
     after: Sequence[pulumi.Resource] = ()
 
 
@@ -77,16 +79,12 @@ class Namespaces(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NamespacesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:Namespaces", name, None, opts)
-        self.by_name: dict[str, pulumi.Resource] = {
-            namespace: add_namespace(
-                f"{name}.{namespace}",
-                namespace,
-                args.config,
-                opts=pulumi.ResourceOptions(parent=self, provider=args.provider, depends_on=[*args.after]),
-            )
-            for namespace in args.config.workload_namespaces()
-            if namespace != args.config.autoscaler.namespace
-        }
+        self.by_name: dict[str, pulumi.Resource] = {}
+        for namespace, scope in args.config.workload_namespaces().items():
+            if namespace != args.config.autoscaler.namespace:
+                after = [*args.after, *(made for key, made in args.scopes.items() if key == scope)]
+                opts = pulumi.ResourceOptions(parent=self, provider=args.provider, depends_on=after)
+                self.by_name[namespace] = add_namespace(f"{name}.{namespace}", namespace, args.config, opts=opts)
         self.register_outputs({})
 
 
@@ -109,8 +107,8 @@ class CustomResourcesArgs:
     grid: grid.Grid
     groups_by_pool: Mapping[str, Sequence[pulumi.Resource]] = field(default_factory=dict)
     """The Auto Scaling groups of each node pool: an InstancePool is removed, and so drained, before they are."""
-    namespaces: Mapping[str, pulumi.Resource] = field(default_factory=dict)
-    """The namespaces that the stack makes or labels, the runtime's own included."""
+    make_namespaces: Callable[[Mapping[str, pulumi.Resource]], Mapping[str, pulumi.Resource]]
+    """Makes or labels the namespaces, given the scopes that they come after; returns them and the runtime's own."""
     after: Sequence[pulumi.Resource] = ()
     """Definitions, runtime and policies: an object is checked when it is made, and drained when it goes."""
 
@@ -124,13 +122,20 @@ class CustomResources(pulumi.ComponentResource):
         self._pools: dict[str, NodePool | InstancePoolSpec] = {**args.config.node_pools, **args.config.instance_pools}
         self._made: defaultdict[str, dict[str, pulumi.Resource]] = defaultdict(dict)
         """By kind and name."""
-        for each in declarations.custom(args.config, args.place.region, args.grid):
-            self._made[each["kind"]][each["metadata"]["name"]] = self._add(each)
+        self.namespaces: Mapping[str, pulumi.Resource] = {}
+        declared = list(declarations.custom(args.config, args.place.region, args.grid))
+        self._add_all(each for each in declared if "namespace" not in each["metadata"])
+        self.namespaces = args.make_namespaces(self._made["Scope"])
+        self._add_all(each for each in declared if "namespace" in each["metadata"])
         self.register_outputs({})
+
+    def _add_all(self, declared: Iterable[Manifest]) -> None:
+        for each in declared:
+            self._made[each["kind"]][each["metadata"]["name"]] = self._add(each)
 
     def _add(self, declared: Manifest) -> pulumi.Resource:
         kind, key, namespace = declared["kind"], declared["metadata"]["name"], declared["metadata"].get("namespace")
-        place = [self._args.namespaces[namespace]] if namespace in self._args.namespaces else []
+        place = [self.namespaces[namespace]] if namespace in self.namespaces else []
         return kube.make(
             k8s.apiextensions.CustomResource,
             f"{self._name}.{kind.lower()}.{f'{namespace}/' if namespace else ''}{key}",

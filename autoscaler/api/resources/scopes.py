@@ -1,6 +1,6 @@
 """Scope: which pools a team's namespaces use, in what order and within which limits (seed 003)."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from autoscaler.api.resources.pools import Month, PoolName
 from autoscaler.api.resources.types import Count, Seconds
 
 POOLS_MAX = 64
+IN_USE: Final = "InUse"
+"""The condition that says who uses a scope."""
+_IN_USE: Final = f'.status.conditions[?(@.type=="{IN_USE}")]'
 
 
 class ScopeLimits(Model):
@@ -72,7 +75,12 @@ class Scope(Resource):
 
     definition: ClassVar[Definition] = Definition(
         plural="scopes",
-        columns=(Column(name="Pending", path=".status.pending", type="integer"), AGE),
+        columns=(
+            Column(name="Pending", path=".status.pending", type="integer"),
+            Column(name="InUse", path=f"{_IN_USE}.reason"),
+            Column(name="Users", path=f"{_IN_USE}.message", wide=True),
+            AGE,
+        ),
         rules=(name_rule(names.LABEL_VALUE_MAX, "namespaces join a scope by a label with its name"),),
     )
 

@@ -23,7 +23,8 @@ from autoscaler.capacity.records.accounting import Durations, MonthToDate, Scope
 from autoscaler.capacity.scaledown import drift, pool_teardown
 from autoscaler.capacity.scaleup import demand, learned_allocatable, templates, unhelpful
 from autoscaler.capacity.scaleup.limits import budgets, offers
-from autoscaler.capacity.snapshot import Snapshot
+from autoscaler.capacity.scaleup.scopes import scope_users
+from autoscaler.capacity.snapshot import ScopeUse, Snapshot
 from autoscaler.cloud import port as cloud
 from autoscaler.cloud.prices import MICROS
 from autoscaler.kube import kinds, objects
@@ -38,6 +39,7 @@ NAMED_MAX: Final = 3
 CPU: Final = "cpu"
 Teller = tuple[str, str]
 """Who says something about itself: its kind, and its name."""
+_UNUSED: Final = ScopeUse()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,8 @@ def statuses(snapshot: Snapshot, plan: Plan, stated: Stated) -> Iterator[Status]
     pending = waiting(snapshot, plan)
     for scope in stated.scopes:
         count, now = pending[scope.meta.key.name], snapshot.now
-        found = scope_changes(scope.resource, month, count, snapshot.durations, now=now)
+        use = snapshot.scope_use.get(scope.meta.key.name, _UNUSED)
+        found = scope_changes(scope.resource, month, count, snapshot.durations, use=use, now=now)
         yield from _status(SCOPES, scope, found)
 
 
@@ -160,7 +163,7 @@ def account_changes(account: ProviderAccount, problem: str | None, now: float) -
 
 
 def scope_changes(
-    scope: Scope, month: Month, pending: int, durations: Mapping[ScopePool, Durations], *, now: float
+    scope: Scope, month: Month, pending: int, durations: Mapping[ScopePool, Durations], *, use: ScopeUse, now: float
 ) -> Manifest:
     """Return the fields of a scope's status that must be written; empty if it says all this already."""
     before = {each.name: each for each in scope.status.pools}
@@ -180,6 +183,7 @@ def scope_changes(
         pools.append({**stated, **({} if mean is None else {"meanDurationSeconds": mean})})
     own = [each for each in month.limits if each.scope == scope.metadata.name]
     said = _within_budget(own, scope.status.conditions, now)
+    said += scope_users.conditions_of(use, scope.status.conditions, now)
     wanted = {"pending": pending, "month": month.to_date.month, "pools": pools, "conditions": said}
     return status.missing(_said((SCOPES.kind, scope.metadata.name), scope.status), wanted)
 

@@ -16,12 +16,13 @@ from autoscaler import clock, control
 from autoscaler.api import controllers, keys
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.pools import InstancePool
-from autoscaler.capacity.custom import POOLS
+from autoscaler.capacity import watched
+from autoscaler.capacity.custom import POOLS, SCOPES
 from autoscaler.capacity.scaledown import pool_teardown
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.control import drain_object
 from autoscaler.control.drain_object import Stage
-from autoscaler.kube import kinds, objects, owned_marks, port, store
+from autoscaler.kube import kinds, objects, owned_marks, port
 from autoscaler.kube.reading import listing
 from autoscaler.kube.writing import finalizers, writer
 
@@ -35,20 +36,14 @@ Pool = objects.Custom[InstancePool]
 class PoolFinalizer:
     """Holds pools and lets them go."""
 
-    def __init__(
-        self,
-        context: control.ControllerContext,
-        *,
-        pools: store.Table[Pool],
-        nodes: store.Table[objects.Node],
-        pods: store.Table[objects.Pod],
-    ) -> None:
+    def __init__(self, context: control.ControllerContext, tables: watched.Watched) -> None:
         self._context = context
-        self._pools = pools
-        self._nodes = nodes
-        self._pods = pods
+        self._pools = tables.pools
+        self._scopes = tables.scopes
+        self._nodes = tables.nodes
+        self._pods = tables.pods
         self._object = drain_object.DrainObject(context, controllers.CAPACITY)
-        self._target = writer.Target(resource=POOLS, decode=objects.custom(InstancePool), table=pools)
+        self._target = writer.Target(resource=POOLS, decode=objects.custom(InstancePool), table=tables.pools)
         self._empty_since: dict[str, float] = {}
         """Pools whose nodes are empty, and since when by the clock that never goes back."""
         self._told: dict[str, pool_teardown.Reason] = {}
@@ -60,7 +55,7 @@ class PoolFinalizer:
     def have_left(self) -> bool:
         """Tell whether nothing is to be done any more."""
         self._is_dissolved = self._is_dissolved and self.is_dissolving
-        is_held = any(keys.FINALIZER in pool.meta.finalizers for pool in self._pools)
+        is_held = any(keys.FINALIZER in each.meta.finalizers for each in (*self._pools, *self._scopes))
         return self._is_dissolved or (self._object.stage is Stage.LEFT and not is_held)
 
     @property
@@ -77,6 +72,7 @@ class PoolFinalizer:
             snapshot,
             leaving=pool_teardown.who(self._pools, self._object.since if self.is_dissolving else None),
             dissolving=self.is_dissolving,
+            may_hold_scopes=self._object.stays,
             closing_since=None if since is None or not self.is_dissolving else self._on_wall(since),
             unheld=frozenset(name for name, holds in is_held.items() if not holds),
             deleted=frozenset(name for name in going if is_held[name]),
@@ -155,8 +151,10 @@ class PoolFinalizer:
 
     async def _dissolve(self) -> float | None:
         """Take all of ours off what stays in the cluster, then let the drain object go."""
-        held = await listing.read(self._context.api, POOLS, objects.simple)  # those that make no sense to us, too
-        found = [(POOLS, pool.meta, _held(pool.meta)) for pool in held]
+        found: list[tuple[kinds.ResourceType, objects.Meta, Manifest]] = []
+        for resource in (POOLS, SCOPES):  # those that make no sense to us, too
+            held = await listing.read(self._context.api, resource, objects.simple)
+            found += [(resource, each.meta, _held(each.meta)) for each in held]
         found += [(kinds.NODES, node.meta, _marked(node)) for node in self._nodes]
         found += [(kinds.PODS, pod.meta, _gated(pod)) for pod in self._pods]
         changed = [

@@ -15,6 +15,7 @@ from autoscaler.capacity.model import LimitKind as Kind
 from autoscaler.capacity.records import accounting
 from autoscaler.capacity.reporting import pool_status, status_writer
 from autoscaler.capacity.scaleup.limits.budgets import State
+from autoscaler.capacity.snapshot import ScopeUse
 from autoscaler.control import metrics
 from autoscaler.kube import objects, store
 from tests import builders
@@ -33,7 +34,7 @@ def budget(
 def said(*found: Limit, scope: Scope | None = None) -> dict[str, Any]:
     month = pool_status.Month(to_date=TO_DATE, limits=found)
     given = scope or Scope.model_validate(builders.resource("Scope"))
-    return pool_status.scope_changes(given, month, 0, {}, now=0.0)
+    return pool_status.scope_changes(given, month, 0, {}, use=ScopeUse(), now=0.0)
 
 
 @pytest.mark.parametrize(

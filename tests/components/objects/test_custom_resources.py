@@ -1,7 +1,9 @@
 """Definitions outlive the stack; every declared object is made, after what it needs."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import pulumi
 import pulumi_kubernetes as k8s
 import pytest
 
@@ -66,14 +68,18 @@ def declare(cluster: dict[str, Any] | None = None) -> monitor.World:
         provider = k8s.Provider("plane")
         running = k8s.core.v1.ServiceAccount("runtime")
         groups = {"w": [k8s.core.v1.ServiceAccount("group-a"), k8s.core.v1.ServiceAccount("group-b")]}
-        named = custom_resources.Namespaces("n", custom_resources.NamespacesArgs(config=config, provider=provider))
+
+        def named(scopes: Mapping[str, pulumi.Resource]) -> Mapping[str, pulumi.Resource]:
+            named_args = custom_resources.NamespacesArgs(config=config, provider=provider, scopes=scopes)
+            return custom_resources.Namespaces("n", named_args).by_name
+
         args = custom_resources.CustomResourcesArgs(
             config=config,
             place=places.place(),
             provider=provider,
             grid=loaded.grids["bench"],
             groups_by_pool=groups,
-            namespaces=named.by_name,
+            make_namespaces=named,
             after=[running],
         )
         custom_resources.CustomResources("o", args)
@@ -174,6 +180,8 @@ def test_what_refers_to_another_object_comes_after_it() -> None:
     made = by_kind(world)
     for pool in ("services", "w", "rack"):
         assert made["Scope", "research"].waits_for(made["InstancePool", pool])
+    assert world.one(":Namespace", "n.lab").waits_for(made["Scope", "research"])  # and goes before it: it uses it
+    assert not world.one(":Namespace", "n.lab-2").waits_for(made["Scope", "research"])
     assert made["ClusterQueue", "team"].waits_for(made["ResourceFlavor", "spot"])
     assert made["LocalQueue", "door"].waits_for(made["ClusterQueue", "team"])
     assert made["LocalQueue", "door"].waits_for(world.one(":Namespace", "n.lab"))

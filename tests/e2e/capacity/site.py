@@ -279,8 +279,8 @@ class Site:
             waiting.eventually(lambda: not self.nodes())
 
     def _let_go(self, path: str) -> None:
-        """Take the runtime's finalizer off a pool: the runtime has ended before us."""
-        if "/instancepools/" in path and self.plane.api.request("GET", path).ok:
+        """Take the runtime's finalizer off a pool or a scope: the runtime has ended before us."""
+        if ("/instancepools/" in path or "/scopes/" in path) and self.plane.api.request("GET", path).ok:
             self.plane.api.merge(path, {"metadata": {"finalizers": None}})
 
     def _records(self) -> list[str]:

@@ -188,6 +188,45 @@ def test_a_pool_and_then_the_stack_are_emptied_before_they_go(plane: Plane, engi
     stacks.only_left(plane, empty | _mine(plane, left) | stacks.records(plane))
 
 
+@pytest.mark.accept("S1")
+def test_a_team_goes_in_one_update_and_its_scope_waits_for_other_namespaces_that_use_it(
+    plane: Plane, engine: Engine
+) -> None:
+    document = stacks.local()
+    cluster = document["config"]["sluice:clusters"]["local"]
+    cluster["scopes"]["team"] = {"namespaces": ["team"], "pools": [{"name": "workers"}]}
+    cluster["namespaces"]["team"] = {"existing": False}
+    cluster["localQueues"]["team"] = {"door": {"clusterQueue": "research"}}
+    cluster["autoscaler"]["secretNamespaces"] = ["team"]
+    engine.write_stack("local", document)
+    engine.up("local")
+    start(plane)
+    scope = f"{stacks.GROUPS}/scopes/team"
+    waiting.eventually(lambda: finalizers(plane, scope) == [keys.FINALIZER], within_seconds=PATIENCE_SECONDS)
+    theirs = {"metadata": {"name": "theirs", "labels": {keys.SCOPE: "team"}}}
+    plane.api.create("/api/v1/namespaces", theirs)
+
+    for kind in ("scopes", "namespaces", "localQueues"):
+        del cluster[kind]["team"]
+    del cluster["autoscaler"]["secretNamespaces"]
+    engine.write_stack("local", document)
+    with under_way(lambda: engine.up("local")) as running:
+        waiting.eventually(lambda: used(plane, scope).get("reason") == "DeletionHeld", within_seconds=PATIENCE_SECONDS)
+        assert used(plane, scope)["message"].endswith("; namespaces: theirs")  # the stack's own is gone already
+        assert "DeletionHeld" in plane.kubectl("get", "scopes", "team")
+        stays(lambda: not running.done())
+        plane.api.merge("/api/v1/namespaces/theirs", {"metadata": {"labels": {keys.SCOPE: None}}})
+    assert "team" not in stacks.objects(plane, "scopes")
+    assert "research" in stacks.objects(plane, "scopes")
+    engine.destroy("local")  # research is in use until the end
+
+
+def used(plane: Plane, scope: str) -> Object:
+    """Return what a scope says about who uses it."""
+    conditions = plane.api.get(scope).get("status", {}).get("conditions", ())
+    return next((each for each in conditions if each["type"] == "InUse"), {})
+
+
 def _mine(plane: Plane, names_: set[str]) -> set[str]:
     """Name what the test itself made, and what Kubernetes made of that."""
     return {one for one in stacks.inventory(plane) for mine in names_ if one.startswith(mine)}
