@@ -35,6 +35,9 @@ CLUSTER_LABEL: Final = "sluice_cluster"
 DRAIN_OBJECT: Final = "sluice-leaving"
 """The ConfigMap in the runtime's namespace whose deletion asks the whole runtime to leave the cluster."""
 
+NODE_GROUP_MAX: Final = 128
+"""What a launch template's name may have; a group may have 255, and both share the name."""
+
 MACHINE_CATALOGUE: Final = "sluice-machines"
 """The ConfigMap in the runtime's namespace with all machine groups and types, which admission policies read."""
 
@@ -65,6 +68,12 @@ def _of_class(prefix: str, class_name: str | None, longest: int, *, digits: int)
 def instance(pool: str, number: int) -> str:
     """Name the instance of a pool, as seed 003 does: `{pool}-{number:03d}`."""
     return f"{pool}-{number:03d}"
+
+
+def node_group(cluster: str, *, pool: str, zone: str, instance_type: str) -> str:
+    """Name an Auto Scaling group; no part has a dot but the type, which is last, so that no two groups share a name."""
+    rest = f"{zone}.{instance_type}"
+    return f"{cluster}.{pool[: NODE_GROUP_MAX - len(cluster) - len(rest) - 2]}.{rest}"
 
 
 def machine_node_pool(machine: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.api import keys, node_resources
+from autoscaler.api import keys, names, node_resources
 from autoscaler.api.resources.types import Taint, TaintEffect
 from autoscaler.api.settings.node_groups import TAGS_MAX, NodeGroupKey, NodeGroupSpec
 from components.config.base import Problem
@@ -18,8 +18,6 @@ from components.config.clusters import Cluster
 from components.config.node_pools import NodePool
 from components.regions.offerings import InstanceTypeOffer, Offerings
 
-NAME_MAX: Final = 128
-"""What a launch template's name may have; a group may have 255, and both share the name."""
 NAME_TAG: Final = "Name"
 TAG_KEY_MAX: Final = 128
 WARN_PERCENT: Final = 80
@@ -337,9 +335,8 @@ def registered_labels(group: NodeGroupSpec) -> dict[str, str]:
 
 
 def name(cluster: str, key: NodeGroupKey) -> str:
-    """Name a node group; no part has a dot but the type, which is last, so that no two keys share a name."""
-    rest = f"{key.zone}.{key.instance_type}"
-    return f"{cluster}.{key.pool[: NAME_MAX - len(cluster) - len(rest) - 2]}.{rest}"
+    """Name a node group."""
+    return names.node_group(cluster, pool=key.pool, zone=key.zone, instance_type=key.instance_type)
 
 
 _CLOUD_LABELS: Final = frozenset({keys.ZONE, keys.INSTANCE_TYPE, keys.ARCHITECTURE})

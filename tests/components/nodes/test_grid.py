@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.api import keys
+from autoscaler.api import keys, names
 from autoscaler.api.resources.pools import InstancePoolSpec
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from components import loading
@@ -64,7 +64,7 @@ def test_every_offered_pool_zone_and_type_has_exactly_one_group(given: dict[str,
     }
     assert located(made) == want
     assert len(made.groups) == len(want) == len({group.name for group in made.groups})
-    assert all(len(group.name) <= grid.NAME_MAX for group in made.groups)
+    assert all(len(group.name) <= names.NODE_GROUP_MAX for group in made.groups)
     nowhere = {(one.path[1], one.value) for one in made.problems}
     missing = {(name, kind) for name, pool in given.items() for kind in pool["instanceTypes"]} - {
         (pool, kind) for pool, _, kind in want
