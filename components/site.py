@@ -1,7 +1,8 @@
 """One cluster of the stack, whole: from its network to the objects in it, each after what it needs.
 
 The order is that of the design: cluster, access entries, networking add-ons, services' groups, the services' add-ons,
-definitions, the runtime's rights, its Deployment, admission policies, custom resources, last the drain object. Going,
+definitions, the runtime's rights, its Deployment, admission policies, custom resources and group lists, last the drain
+object. Going,
 it is the reverse: while work ends, everything it needs is still there.
 """
 
@@ -22,7 +23,7 @@ from components.networking import network
 from components.nodes import grid, interruptions, node_pool
 from components.objects import admission_policies, custom_resources
 from components.place import Place
-from components.runtime import drain_object, image, runtime
+from components.runtime import drain_object, group_lists, image, runtime
 from components.third_party import cluster_autoscaler, gpu
 
 
@@ -63,6 +64,7 @@ class Site(pulumi.ComponentResource):
         self._dashboard_url = self._make_dashboards(running)
         namespaces = self._make_objects(pools, running, after=[*definitions, running.deployment, *policies])
         running.read_secrets(namespaces)
+        self._make_group_lists(pools, after=[running])
         self._make_drain_object(after=[running, *namespaces.values(), *policies, *self._needed])
         self.register_outputs(self.outputs)
 
@@ -261,6 +263,20 @@ class Site(pulumi.ComponentResource):
         made = custom_resources.CustomResources(f"{self._name}.objects", args, self._child)
         self._needed.append(made)
         return made.namespaces
+
+    def _make_group_lists(
+        self, groups: Mapping[str, Sequence[pulumi.Resource]], *, after: Sequence[pulumi.Resource]
+    ) -> None:
+        """List the groups of every pool, so that those that leave it are drained before they go."""
+        args = group_lists.GroupListsArgs(
+            config=self._config,
+            place=self._place,
+            provider=self._access.kubernetes,
+            grid=self._grid,
+            groups_by_pool=groups,
+            after=after,
+        )
+        self._needed.append(group_lists.GroupLists(f"{self._name}.groups", args, self._child))
 
     def _make_drain_object(self, *, after: Sequence[pulumi.Resource]) -> None:
         args = drain_object.DrainObjectArgs(config=self._config, provider=self._access.kubernetes, after=after)

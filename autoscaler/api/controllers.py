@@ -119,6 +119,8 @@ _CAPACITY: Final = (
     permissions.rule("apps", "deployments", "list", Where.CLUSTER),
     permissions.rule("karpenter.sh", "nodepools", "list", Where.CLUSTER),  # the kind may be absent
     permissions.rule(permissions.CORE, "secrets", "get", Where.SECRET_NAMESPACES),  # credentials of accounts
+    # The group lists; their names are the stack's to choose. The finalizer:
+    permissions.rule(permissions.CORE, "configmaps", "list patch watch", Where.OWN_NAMESPACE),
     permissions.drain_object(),
     permissions.events(Where.CLUSTER),
 )

@@ -21,6 +21,8 @@ PAUSED: Final = f"{PREFIX}paused"
 
 CONFIRM_LEAVING: Final = f"{PREFIX}confirm-leaving"
 """Annotation on the drain object: `true` lets everybody delete it who may delete ConfigMaps there."""
+GROUP_LIST: Final = f"{PREFIX}group-list"
+"""Label on ConfigMaps of the runtime's namespace: the pool whose node groups are listed there."""
 DEPLOYERS_GROUP: Final = "sluice:deployers"
 """The Kubernetes group of those who run Pulumi, and so delete the drain object. EKS puts administrators into it."""
 

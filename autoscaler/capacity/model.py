@@ -55,6 +55,7 @@ class Reason(StrEnum):
     """Nobody can tell whether another autoscaler scales the cluster's nodes; `message` is why."""
     NO_POOL = "NoInstancePool"
     LEAVING = "PoolBeingRemoved"
+    GROUP_LEAVING = "GroupBeingRemoved"
     DISABLED = "PoolDisabled"
     UNKNOWN_TYPE = "UnknownInstanceType"
     ARCHITECTURE = "OtherArchitecture"

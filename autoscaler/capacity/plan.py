@@ -245,6 +245,12 @@ def _torn_down(snapshot: Snapshot, teardown: pool_teardown.Plan) -> Iterator[pla
         yield plans.Command(verb="patch", what=f"instancepool {name}", why=why)
     for name in teardown.let_go:
         yield plans.Command(verb="patch", what=f"instancepool {name}", why="it is deleted and empty: no finalizer")
+    for name in teardown.held_lists:
+        why = "it is held until groups that leave its pool are empty: finalizer"
+        yield plans.Command(verb="patch", what=f"configmap {snapshot.home}/{name}", why=why)
+    for name in teardown.let_go_lists:
+        why = "it is deleted and none of its groups has to be emptied: no finalizer"
+        yield plans.Command(verb="patch", what=f"configmap {snapshot.home}/{name}", why=why)
     if teardown.leaves:
         why = "all work has ended: our finalizers, taints and gates come off every object, then it is let go"
         yield plans.Command(verb="patch", what=f"configmap {snapshot.home}/{names.DRAIN_OBJECT}", why=why)

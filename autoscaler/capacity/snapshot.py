@@ -184,6 +184,9 @@ class Snapshot:
     """Instances that the provider is more likely than others to take away: of idle ones, they go first."""
     leaving: Mapping[str, float] = field(default_factory=dict)
     """Pools that are being removed, and since when."""
+    leaving_groups: Mapping[NodeGroupKey, float | None] = field(default_factory=dict)
+    """Groups that the stack's file does not give their pool any more, and since when their removal waits for us. None:
+    nobody waits, for they are to be removed without delay, or their list is not written yet."""
     dissolving: bool = False
     """The whole stack is leaving: there may be no other place for what runs."""
     closing_since: float | None = None
@@ -192,8 +195,12 @@ class Snapshot:
     """Pools that do not carry our finalizer."""
     deleted: frozenset[str] = frozenset()
     """Pools whose deletion waits for our finalizer."""
+    unheld_lists: frozenset[str] = frozenset()
+    """Group lists that stay and do not carry our finalizer."""
+    deleted_lists: Mapping[str, str] = field(default_factory=dict)
+    """Group lists whose deletion waits for our finalizer, and whose pool each is of."""
     empty_since: Mapping[str, float] = field(default_factory=dict)
-    """Pools that are being removed and wait for nothing any more, and since when."""
+    """Pools that are being removed, whole or in part, and wait for nothing any more, and since when."""
     home: str = ""
     """The runtime's own namespace."""
     launched_at: Mapping[cloud.InstanceId, float] = field(default_factory=dict)
@@ -221,3 +228,7 @@ class Snapshot:
     """Who else scales this cluster's nodes, or why nobody can tell; nothing is started or ended then. None: nobody."""
     autoscalers_unseen: Rejection | None = None
     """Why nobody can tell whether another autoscaler has come since we looked last; None: we look."""
+
+    def is_leaving(self, key: NodeGroupKey) -> bool:
+        """Tell whether a group is being removed, with its pool or without it."""
+        return key.pool in self.leaving or key in self.leaving_groups

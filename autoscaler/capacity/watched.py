@@ -8,6 +8,7 @@ from autoscaler.api import resources
 from autoscaler.api.resources.machines import MachineSpec
 from autoscaler.capacity.custom import MACHINES, POOLS, SCOPES
 from autoscaler.capacity.indexes import afresh, node_index, pod_index, remembered
+from autoscaler.capacity.scaledown import group_lists
 from autoscaler.capacity.scaleup import daemons
 from autoscaler.capacity.scaleup.storage import needs as storage
 from autoscaler.capacity.scaleup.storage import volume_objects
@@ -29,6 +30,9 @@ class Watched:
         self.pools = context.watch(POOLS, objects.custom(resources.InstancePool))
         self.scopes = context.watch(SCOPES, objects.custom(resources.Scope))
         self.machines = context.watch(MACHINES, objects.custom(resources.Machine))
+        self.group_lists: store.Table[group_lists.Listed] = context.watch(
+            kinds.CONFIG_MAPS, group_lists.decode, namespace=context.namespace
+        )
         self.daemons: store.Table[daemons.DaemonSet] = context.watch(kinds.DAEMON_SETS, daemons.decode)
         self.volumes: store.Table[volume_objects.Volume] = context.watch(kinds.VOLUMES, volume_objects.volume)
         self.volume_claims: store.Table[volume_objects.Claim] = context.watch(kinds.CLAIMS, volume_objects.claim)

@@ -68,7 +68,7 @@ class NodeGroup(pulumi.ComponentResource):
             protect_from_scale_in=True,
             capacity_rebalance=False,  # it would end instances on its own
             health_check_type="EC2",
-            force_delete=True,  # protected instances would hold up a destroy
+            force_delete=True,  # instances at the minimum stay until the end, and are protected; they were drained
             wait_for_capacity_timeout=wait(args.pool, spec),
             tags=group_tags(spec.tags),
             opts=pulumi.ResourceOptions(parent=self, depends_on=args.after, ignore_changes=["desiredCapacity"]),

@@ -94,12 +94,13 @@ class World:
         maximum: int = 10,
         taints: tuple[Body, ...] = (),
         labels: dict[str, str] | None = None,
+        name: str | None = None,
     ) -> Group:
         kind = catalogue.bundled()[key.instance_type]
         spec = NodeGroupSpec.model_validate(
             {
                 "key": key.model_dump(),
-                "name": f"{key.pool}-{key.zone}-{key.instance_type}",
+                "name": name or f"{key.pool}-{key.zone}-{key.instance_type}",
                 "minimum": minimum,
                 "maximum": maximum,
                 "architecture": kind.architecture,

@@ -83,7 +83,7 @@ class Measures:
             if (change.before.phase, change.after.phase) == (Phase.LAUNCHING, Phase.READY) and began is not None:
                 self._boots.observe(change.pool, max(0.0, snapshot.now - began.timestamp()))
         self._targets = {name: _target(snapshot, name) for name in {*snapshot.scopes, ""}}
-        self._overdue = {name: float(_is_overdue(snapshot, name)) for name in snapshot.leaving}
+        self._overdue = {name: float(_is_overdue(snapshot, name)) for name in pool_teardown.waiting(snapshot)}
         self._waits.keep(self._targets)
         self._boots.keep(snapshot.pools)
         self._launches = Counter({key: count for key, count in self._launches.items() if key[0] in snapshot.pools})

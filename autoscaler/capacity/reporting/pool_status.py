@@ -139,7 +139,7 @@ def changes(pool: InstancePool, snapshot: Snapshot, month: Month, known: Known) 
     own = [each for each in month.limits if each.pool == name and not each.scope]
     said += _within_budget(own, pool.status.conditions, snapshot.now)
     said += _up_to_date(pool, snapshot, groups)
-    said += [pool_teardown.condition(pool, snapshot)] if name in snapshot.leaving else []
+    said += [pool_teardown.condition(pool, snapshot)] if name in pool_teardown.waiting(snapshot) else []
     wanted: dict[str, Any] = {
         "activeInstances": known.static_nodes or offers.active(snapshot, name),
         "observedGeneration": known.generation or pool.status.observed_generation,

@@ -156,7 +156,8 @@ def _step(sight: _Sight, pool: str) -> _Step:
     spec = sight.snapshot.pools[pool]
     if spec.ephemeral or pool in sight.snapshot.leaving:
         return _Step()  # their instances go soon anyway
-    own = [group for group in sight.snapshot.groups if group.key.pool == pool]
+    staying = [group for group in sight.snapshot.groups if group.key not in sight.snapshot.leaving_groups]
+    own = [group for group in staying if group.key.pool == pool]
     renewals = sorted(
         (each for each in (_renewal(sight, group) for group in own) if each.old),
         key=lambda each: (not each.is_draining, each.spare is None and not each.is_coming, each.group.name),

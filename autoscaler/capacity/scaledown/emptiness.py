@@ -134,8 +134,9 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
 
 def _at_once(snapshot: Snapshot, removal: Disruption) -> Reason | None:
     """Return why an idle instance goes however long it has been so; None: its time must be over."""
+    leaves = removal.key is not None and snapshot.is_leaving(removal.key)
     whys = (
-        (removal.pool in snapshot.leaving, Reason.LEAVING),  # the first question: what leaves is not replaced
+        (leaves, Reason.LEAVING),  # the first question: what leaves is not replaced
         (removal.instance in snapshot.doomed, Reason.INTERRUPTED),
         (removal.instance in snapshot.spent, Reason.USED),
         (removal.instance in snapshot.outdated, Reason.OUTDATED),

@@ -55,7 +55,7 @@ def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> C
                 continue
             if away and reason is Reason.LOST and node is not None:
                 continue
-            if spare <= 0 and group.key.pool in snapshot.leaving:
+            if spare <= 0 and snapshot.is_leaving(group.key):
                 continue  # another one would come for it
             found.append(
                 Disruption(

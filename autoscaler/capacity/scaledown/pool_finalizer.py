@@ -1,8 +1,8 @@
-"""Say farewell: hold pools until they are empty, then let them go; when the whole stack leaves, take off all of ours.
+"""Say farewell: hold pools and group lists until what leaves is empty; if the whole stack leaves, take off all of ours.
 
 Who leaves and what is waited for is decided in `pool_teardown`; nodes are emptied by `terminator`. Here finalizers are
-put on and taken off, and what still runs is told. A pool is let go only after its nodes have been empty for a moment
-and the API server itself says so. Every step may be repeated, also by another replica.
+put on and taken off, and what still runs is told. A pool or a list is let go only after the nodes that leave have been
+empty for a moment and the API server itself says so. Every step may be repeated, also by another replica.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import watched
 from autoscaler.capacity.custom import POOLS, SCOPES
-from autoscaler.capacity.scaledown import pool_teardown
+from autoscaler.capacity.scaledown import group_lists, pool_teardown
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.control import drain_object
 from autoscaler.control.drain_object import Stage
@@ -40,10 +40,12 @@ class PoolFinalizer:
         self._context = context
         self._pools = tables.pools
         self._scopes = tables.scopes
+        self._lists = tables.group_lists
         self._nodes = tables.nodes
         self._pods = tables.pods
         self._object = drain_object.DrainObject(context, controllers.CAPACITY)
-        self._target = writer.Target(resource=POOLS, decode=objects.custom(InstancePool), table=tables.pools)
+        self._target = writer.Target(resource=POOLS, decode=objects.custom(InstancePool), table=self._pools)
+        self._list_target = writer.Target(resource=kinds.CONFIG_MAPS, decode=group_lists.decode, table=self._lists)
         self._empty_since: dict[str, float] = {}
         """Pools whose nodes are empty, and since when by the clock that never goes back."""
         self._told: dict[str, pool_teardown.Reason] = {}
@@ -55,7 +57,8 @@ class PoolFinalizer:
     def have_left(self) -> bool:
         """Tell whether nothing is to be done any more."""
         self._is_dissolved = self._is_dissolved and self.is_dissolving
-        is_held = any(keys.FINALIZER in each.meta.finalizers for each in (*self._pools, *self._scopes))
+        held = (*self._pools, *self._scopes, *self._lists)
+        is_held = any(keys.FINALIZER in each.meta.finalizers for each in held)
         return self._is_dissolved or (self._object.stage is Stage.LEFT and not is_held)
 
     @property
@@ -64,12 +67,18 @@ class PoolFinalizer:
         return self._object.stage is not Stage.STAYING
 
     def observe(self, snapshot: Snapshot) -> Snapshot:
-        """Add which pools are being removed, and how far that is."""
+        """Add which pools and groups are being removed, and how far that is."""
         is_held = {each.meta.key.name: keys.FINALIZER in each.meta.finalizers for each in self._pools}
         since = self._closing_since
         going = {each.meta.key.name for each in self._pools if each.meta.deleted_at is not None}
+        lists = [each for each in self._lists if group_lists.is_list(each.meta)]
+        held = [each for each in lists if keys.FINALIZER in each.meta.finalizers]
+        unheld = [each for each in lists if each.groups is not None and each.stays and each not in held]
         return replace(
             snapshot,
+            leaving_groups=group_lists.leaving(lists, snapshot.groups),
+            unheld_lists=frozenset(each.meta.key.name for each in unheld),
+            deleted_lists={each.meta.key.name: each.pool for each in held if not each.stays},
             leaving=pool_teardown.who(self._pools, self._object.since if self.is_dissolving else None),
             dissolving=self.is_dissolving,
             may_hold_scopes=self._object.stays,
@@ -90,6 +99,7 @@ class PoolFinalizer:
         for name in plan.let_go:
             step = self._let_go(there.get(name), plan.remainders[name], snapshot)
             wakes.append(await self._calmly(step, AGAIN_SECONDS))
+        wakes += await self._carry_out_lists(snapshot, plan)
         if self.is_dissolving:
             wakes.append(await self._calmly(self._close(snapshot, plan), AGAIN_SECONDS))
         return clock.earliest((*wakes, plan.wake_at))
@@ -129,6 +139,32 @@ class PoolFinalizer:
         found = await asyncio.gather(*(listing.pods_on(api, node.meta.key.name) for node in left.nodes))
         return not any(pool_teardown.is_waited_for(pod, snapshot) for pods in found for pod in pods)
 
+    # Lists of groups
+
+    async def _carry_out_lists(self, snapshot: Snapshot, plan: pool_teardown.Plan) -> list[float | None]:
+        there = {each.meta.key.name: each for each in self._lists}
+        wakes = [await self._calmly(self._hold_list(there.get(name)), HOLD_AGAIN_SECONDS) for name in plan.held_lists]
+        for name, pool in plan.let_go_lists.items():
+            step = self._let_go_list(there.get(name), plan.remainders.get(pool), snapshot)
+            wakes.append(await self._calmly(step, AGAIN_SECONDS))
+        return wakes
+
+    async def _hold_list(self, listed: group_lists.Listed | None) -> None:
+        if listed is not None:
+            await finalizers.add(self._context.writer, self._list_target, listed, keys.FINALIZER)
+
+    async def _let_go_list(
+        self, listed: group_lists.Listed | None, left: pool_teardown.Remainder | None, snapshot: Snapshot
+    ) -> float | None:
+        """Let a list go whose groups are empty, or are in another list: then nothing is left to wait for."""
+        if listed is None:
+            return None
+        if left is not None and not await self._is_empty(left, snapshot):
+            return self._context.clock.now() + AGAIN_SECONDS
+        await finalizers.remove(self._context.writer, self._list_target, listed, keys.FINALIZER)
+        log.info("group_list_let_go", list=listed.meta.key.name, pool=listed.pool)
+        return None
+
     # The whole stack
 
     async def _close(self, snapshot: Snapshot, plan: pool_teardown.Plan) -> float | None:
@@ -155,6 +191,8 @@ class PoolFinalizer:
         for resource in (POOLS, SCOPES):  # those that make no sense to us, too
             held = await listing.read(self._context.api, resource, objects.simple)
             found += [(resource, each.meta, _held(each.meta)) for each in held]
+        lists = [each.meta for each in self._lists if group_lists.is_list(each.meta)]
+        found += [(kinds.CONFIG_MAPS, meta, _held(meta)) for meta in lists]
         found += [(kinds.NODES, node.meta, _marked(node)) for node in self._nodes]
         found += [(kinds.PODS, pod.meta, _gated(pod)) for pod in self._pods]
         changed = [

@@ -1,5 +1,6 @@
-"""Pools that are being removed: which of their nodes are emptied, what is asked to leave, and what is waited for. Pure.
+"""Pools that are being removed, whole or in part: which nodes are emptied, who is asked to leave or waited for. Pure.
 
+A pool leaves in part when the stack's file gives it fewer node groups (`group_lists`). These leave as a pool does.
 Work is never killed for it. What lives for ever, such as a Deployment's pods, is asked to leave as its budgets allow;
 what ends by itself is waited for. When the whole stack leaves there may be no other place: what lives for ever stays up
 for the work that still needs it; after that it is asked, but not waited for without end. Nobody waits for the runtime's
@@ -15,6 +16,7 @@ from autoscaler import clock
 from autoscaler.api import conditions, keys
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.resources.pools import InstancePool
+from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity import disruption_taint, work
 from autoscaler.capacity.scaleup import supply
 from autoscaler.capacity.snapshot import Snapshot
@@ -46,7 +48,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emptied:
-    """A node of a pool that is being removed."""
+    """A node of a pool or a group that is being removed."""
 
     node: objects.Key
     asked: frozenset[str] = frozenset()
@@ -55,12 +57,14 @@ class Emptied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """What a pool that is being removed still waits for."""
+    """What a pool that is being removed, whole or in part, still waits for."""
 
     since: float
     overdue_at: float
+    groups: tuple[NodeGroupKey, ...] = ()
+    """The groups that leave; none: the whole pool does."""
     nodes: tuple[objects.Node, ...] = ()
-    """All nodes of the pool."""
+    """All nodes of what leaves."""
     pods: tuple[objects.Key, ...] = ()
     held: int = 0
     """How many of these a disruption budget holds."""
@@ -91,7 +95,15 @@ class Remainder:
         for node in self.kept[:NAMED_MAX]:
             said += f"; node {node.meta.key.name} is kept by {work.kept_by(node)}"
         said += f"; {_count(self.starting, 'instance')} still starting" if self.starting else ""
-        return f"{said}; the pool has been leaving since {clock.to_rfc3339(self.since)}"
+        return f"{said}; {self._who()} been leaving since {clock.to_rfc3339(self.since)}"
+
+    def _who(self) -> str:
+        if not self.groups:
+            return "the pool has"
+        named = [f"{key.instance_type} in {key.zone}" for key in self.groups[:NAMED_MAX]]
+        more = len(self.groups) - len(named)
+        who = f"{', '.join(named)} and {more} more" if more else ", ".join(named)
+        return f"{_count(len(self.groups), 'node group')} ({who}) {'has' if len(self.groups) == 1 else 'have'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +112,14 @@ class Plan:
 
     held: tuple[str, ...] = ()
     """Pools that stay, and get our finalizer."""
+    held_lists: tuple[str, ...] = ()
+    """Group lists that stay, and get it, too."""
     remainders: Mapping[str, Remainder] = field(default_factory=dict)
-    """By pool that is being removed: what it still waits for."""
+    """By pool that is being removed, whole or in part: what it still waits for."""
     let_go: tuple[str, ...] = ()
     """Pools that have been empty for long enough: our finalizer comes off, if the API server finds them empty, too."""
+    let_go_lists: Mapping[str, str] = field(default_factory=dict)
+    """Group lists of which no group is left that has to be emptied, and whose pool each is of."""
     is_over: bool = False
     """The whole stack leaves, and no work keeps it any more."""
     leaves: bool = False
@@ -116,22 +132,35 @@ NOTHING: Final = Plan()
 
 def decide(snapshot: Snapshot) -> Plan:
     """Plan what becomes of pools."""
-    if not snapshot.unheld and not snapshot.leaving and not snapshot.dissolving:
+    concerned = (snapshot.unheld, snapshot.leaving, snapshot.unheld_lists, snapshot.deleted_lists)
+    if not any(concerned) and not snapshot.dissolving:
         return NOTHING
-    left = {name: remainder(snapshot, name) for name in sorted(snapshot.leaving)}
+    left = {name: remainder(snapshot, name) for name in sorted(waiting(snapshot))}
     ends = {name: settles_at(snapshot, name, each) for name, each in left.items()}
     settled = {name for name, at in ends.items() if at is not None and snapshot.now >= at - TICK_SECONDS}
     is_over = snapshot.dissolving and settled == left.keys()
     has_closed = snapshot.closing_since is not None and snapshot.now >= closed_at(snapshot) - TICK_SECONDS
     waits = [each.wake_at if ends[name] is None else ends[name] for name, each in left.items() if name not in settled]
+    lists = snapshot.deleted_lists.items()
     return Plan(
         held=tuple(sorted(snapshot.unheld - snapshot.leaving.keys())) if not snapshot.dissolving else (),
+        held_lists=tuple(sorted(snapshot.unheld_lists)) if not snapshot.dissolving else (),
         remainders=left,
         let_go=tuple(sorted(settled & snapshot.deleted)),
+        let_go_lists={name: pool for name, pool in lists if pool in settled or pool not in left},
         is_over=is_over,
         leaves=is_over and (has_closed or not services(snapshot)),
         wake_at=clock.earliest(waits),
     )
+
+
+def waiting(snapshot: Snapshot) -> dict[str, float]:
+    """Return the pools whose removal, whole or in part, waits for us, and since when."""
+    parts: dict[str, float] = {}
+    for key, at in snapshot.leaving_groups.items():
+        if at is not None:
+            parts[key.pool] = min(at, parts.get(key.pool, at))
+    return {**parts, **snapshot.leaving}
 
 
 def settles_at(snapshot: Snapshot, pool: str, left: Remainder) -> float | None:
@@ -181,14 +210,16 @@ def services(snapshot: Snapshot) -> frozenset[objects.Key]:
 def remainder(snapshot: Snapshot, pool: str) -> Remainder:
     """Return what is still waited for before a pool may go."""
     nodes = _nodes(snapshot)[pool]
+    spec = snapshot.pools.get(pool)
     pods = [pod for node in nodes for pod in _on(snapshot, node) if is_waited_for(pod, snapshot)]
     starting = _starting(snapshot, pool)
-    since = snapshot.leaving[pool]
-    overdue_at = since + snapshot.pools[pool].drain_seconds
+    since = waiting(snapshot)[pool]
+    overdue_at = since + (spec.drain_seconds if spec is not None else 0)
     later = [at for at in (overdue_at, *starting) if at > snapshot.now]
     return Remainder(
         since=since,
         overdue_at=overdue_at,
+        groups=() if pool in snapshot.leaving else tuple(sorted(_groups(snapshot, pool))),
         nodes=tuple(nodes),
         pods=tuple(sorted(pod.meta.key for pod in pods)),
         held=sum(pod.meta.uid in snapshot.held for pod in pods),
@@ -215,16 +246,32 @@ def condition(pool: InstancePool, snapshot: Snapshot) -> Manifest:
 
 
 def _nodes(snapshot: Snapshot) -> dict[str, list[objects.Node]]:
-    """Return the nodes of all pools that are being removed: by their label, or by their group."""
-    found: dict[str, list[objects.Node]] = {pool: [] for pool in sorted(snapshot.leaving)}
+    """Return the nodes that leave, by pool: all of a pool that is being removed, else those of its groups that are."""
+    pools = {*snapshot.leaving, *(key.pool for key in snapshot.leaving_groups)}
+    found: dict[str, list[objects.Node]] = {pool: [] for pool in sorted(pools)}
     if not found:
         return found
-    members = {one.provider_id: group.key.pool for group in snapshot.groups for one in group.members}
+    going = {_place(key) for key in snapshot.leaving_groups}
+    members = {one.provider_id: _place(group.key) for group in snapshot.groups for one in group.members}
     for _, node in sorted(snapshot.nodes.items()):
-        pool = members.get(node.provider_id) or node.meta.labels.get(keys.INSTANCE_POOL, "")
-        if pool in found:
-            found[pool].append(node)
+        place = members.get(node.provider_id) or _labelled(node)
+        if place[0] in snapshot.leaving or place in going:
+            found[place[0]].append(node)
     return found
+
+
+def _groups(snapshot: Snapshot, pool: str) -> list[NodeGroupKey]:
+    return [key for key, at in snapshot.leaving_groups.items() if key.pool == pool and at is not None]
+
+
+def _place(key: NodeGroupKey) -> tuple[str, str, str]:
+    return key.pool, key.zone, key.instance_type
+
+
+def _labelled(node: objects.Node) -> tuple[str, str, str]:
+    """Return the pool, zone and type that a node's labels name: nobody tells its group, or it has none any more."""
+    labels = node.meta.labels
+    return labels.get(keys.INSTANCE_POOL, ""), labels.get(keys.ZONE, ""), labels.get(keys.INSTANCE_TYPE, "")
 
 
 def _is_kept(node: objects.Node, snapshot: Snapshot) -> bool:
@@ -240,9 +287,11 @@ def _abandoned(snapshot: Snapshot) -> Iterable[objects.Node]:
 
 
 def _starting(snapshot: Snapshot, pool: str) -> list[float]:
-    """Return until when each instance may still become a node of the pool."""
-    timeout = snapshot.pools[pool].registration_timeout_seconds
-    instances = [one for group in snapshot.groups if group.key.pool == pool for one in group.members]
+    """Return until when each instance may still become a node of what leaves."""
+    spec = snapshot.pools.get(pool)
+    timeout = spec.registration_timeout_seconds if spec is not None else 0
+    going = [group for group in snapshot.groups if group.key.pool == pool and snapshot.is_leaving(group.key)]
+    instances = [one for group in going for one in group.members]
     missing = [one.id for one in instances if one.provider_id not in snapshot.by_provider]
     ends = [snapshot.launched_at[one] + timeout for one in missing if one in snapshot.launched_at]
     return [at for at in ends if at > snapshot.now]

@@ -122,7 +122,7 @@ def starting(snapshot: Snapshot) -> set[str]:
     return {
         each.node.meta.key.name
         for each in never_finished(snapshot)
-        if not each.is_late and each.group.key.pool not in snapshot.leaving and each.instance.id not in snapshot.doomed
+        if not each.is_late and not snapshot.is_leaving(each.group.key) and each.instance.id not in snapshot.doomed
     }
 
 

@@ -126,6 +126,7 @@ def _places() -> Iterable[tuple[kinds.ResourceType, dict[str, str]]]:
     yield kinds.PODS, {}
     for kind in resources.KINDS:
         yield kinds.custom(kind), {}
+    yield kinds.CONFIG_MAPS, {"labelSelector": keys.GROUP_LIST}
     yield kinds.CONFIG_MAPS, {"fieldSelector": f"metadata.name={names.DRAIN_OBJECT}"}
 
 

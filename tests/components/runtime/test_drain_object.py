@@ -29,7 +29,8 @@ def test_it_is_made_after_everything_that_work_needs_until_it_has_ended() -> Non
         nodePools={"services": configs.SERVICES, "w": configs.pool(instanceTypes=["p3.8xlarge"], drainSeconds=7200)},
         scopes={"research": {"namespaces": ["research"], "pools": [{"name": "w"}]}},
     )
-    [made] = [one for one in world.of_type("core/v1:ConfigMap") if one.inputs["metadata"]["name"] == names.DRAIN_OBJECT]
+    made = world.one("core/v1:ConfigMap", "bench.drain-object")
+    assert made.inputs["metadata"]["name"] == names.DRAIN_OBJECT
     assert made.inputs["metadata"]["namespace"] == "sluice-system"
     assert "data" not in made.inputs  # another value would replace it, and so begin a farewell
     assert made.timeouts == {"delete": "8100s"}
@@ -39,6 +40,7 @@ def test_it_is_made_after_everything_that_work_needs_until_it_has_ended() -> Non
     assert {"kubernetes:apps/v1:DaemonSet", "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding"} <= kinds
     assert {"bench.objects.instancepool.w", "bench.objects.scope.research"} <= waited
     assert "bench.namespaces.research" in waited
+    assert "bench.groups.w" in waited
 
 
 def test_leaving_may_take_as_long_as_the_slowest_pool_drains() -> None:

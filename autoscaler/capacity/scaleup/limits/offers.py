@@ -83,8 +83,8 @@ def refusal(snapshot: Snapshot, group: cloud.NodeGroup, template: Template | Non
         return snapshot.other_autoscaler
     if pool is None:
         return Rejection(reason=Reason.NO_POOL, what=group.key.pool)
-    if group.key.pool in snapshot.leaving:
-        return Rejection(reason=Reason.LEAVING)
+    if snapshot.is_leaving(group.key):
+        return Rejection(reason=Reason.LEAVING if group.key.pool in snapshot.leaving else Reason.GROUP_LEAVING)
     if not pool.enabled:
         return Rejection(reason=Reason.DISABLED)
     if template is None:

@@ -176,6 +176,13 @@ def test_instances_that_go_soon_anyway_or_are_anothers_are_left_alone(more: dict
     assert step(world(new=1, more=more)) == ([], [])
 
 
+def test_instances_of_a_group_that_leaves_are_not_replaced() -> None:
+    snapshot = world(new=1)
+    assert step(snapshot) != ([], [])
+    leaving = {group.key: None for group in snapshot.groups}
+    assert step(dataclasses.replace(snapshot, leaving_groups=leaving)) == ([], [])
+
+
 def test_nodes_that_can_become_empty_go_first_and_of_them_the_one_with_the_least_work() -> None:
     bound = {"annotations": {objects.SAFE_TO_EVICT: "false"}}
     pods = (

@@ -121,6 +121,7 @@ def test_our_mark_for_it_does_not_make_a_node_finished() -> None:
 def test_an_unfinished_node_of_a_pool_that_leaves_or_that_is_interrupted_is_not_waited_for() -> None:
     found = snapshot(gpus=0)
     assert is_idle(dataclasses.replace(found, leaving={"workers": 0.0}))
+    assert is_idle(dataclasses.replace(found, leaving_groups={found.groups[0].key: 0.0}))
     assert is_idle(dataclasses.replace(found, doomed=frozenset({cloud.InstanceId("i-1")})))
 
 

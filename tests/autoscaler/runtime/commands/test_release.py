@@ -65,6 +65,8 @@ def marked(*, definitions: bool = True) -> SimulatedCluster:
     cluster.create(kinds.PODS, {"metadata": pod, "spec": spec})
     drain = {"name": names.DRAIN_OBJECT, "namespace": "default", "finalizers": [keys.part_finalizer("workers")]}
     cluster.create(kinds.CONFIG_MAPS, {"metadata": drain})
+    listed = {"name": "list", "namespace": "default", "labels": {keys.GROUP_LIST: "left"}}
+    cluster.create(kinds.CONFIG_MAPS, {"metadata": {**listed, "finalizers": [keys.FINALIZER]}})
     return cluster
 
 
@@ -95,10 +97,11 @@ async def test_nothing_of_ours_remains_and_nothing_of_theirs_is_touched() -> Non
     said: list[str] = []
     assert await freed(cluster.client("admin"), said) == []
     assert not any(owned_marks.without(each) for each in everything(cluster))
-    assert said[-1] == "5 objects freed, 0 failures"
+    assert said[-1] == "6 objects freed, 0 failures"
     assert "Node node: mark" in said
     assert "Pod default/pod: finalizer, gate" in said
     assert f"ConfigMap default/{names.DRAIN_OBJECT}: finalizer" in said
+    assert "ConfigMap default/list: finalizer" in said
     [node] = [each for each in everything(cluster) if each["kind"] == "Node"]
     assert {taint["key"] for taint in node["spec"]["taints"]} == {"example.com/theirs", "node.kubernetes.io/not-ready"}
     assert node["metadata"]["labels"] == {keys.INSTANCE_POOL: "left"}
@@ -209,7 +212,7 @@ async def test_it_works_where_our_definitions_are_missing() -> None:
     await cluster.settle()
     said: list[str] = []
     assert await freed(cluster.client("admin"), said) == []
-    assert said[-1] == "3 objects freed, 0 failures"
+    assert said[-1] == "4 objects freed, 0 failures"
 
 
 @simulated
