@@ -7,13 +7,14 @@ from autoscaler.api import version
 from components import loading, place, site
 from components.access import pull_requests
 from components.config import reading
-from components.nodes import grid, machine_image
+from components.nodes import grid, leaving_groups, machine_image
 
 loaded = loading.load(reading.of_program())
 stack, config = loaded.stack, loaded.stack.config
 
 pulumi.log.info(grid.markdown({stack.cluster_name(key): made for key, made in loaded.grids.items()}))
-for warning in loaded.warnings:
+leaving = leaving_groups.warnings(leaving_groups.known(), staying=loaded.group_names, undrained=loaded.foreign_scaled)
+for warning in (*loaded.warnings, *leaving):
     pulumi.log.warn(warning)
 
 account = aws.Provider(

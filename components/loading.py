@@ -7,6 +7,7 @@ from typing import Final
 
 from autoscaler.api.settings.scaling import PriceList
 from components.config import problems, reading
+from components.config.autoscaler import NodeScaler
 from components.config.base import Problem
 from components.config.clusters import Cluster
 from components.config.reading import Raw, Stack
@@ -41,6 +42,18 @@ class Loaded:
     def groups(self) -> int:
         """How many node groups there are in all clusters."""
         return sum(len(one.groups) for one in self.grids.values())
+
+    @property
+    def group_names(self) -> frozenset[str]:
+        """Name the node groups of all clusters."""
+        return frozenset(group.name for one in self.grids.values() for group in one.groups)
+
+    @property
+    def foreign_scaled(self) -> frozenset[str]:
+        """Name the clusters whose nodes the runtime does not scale, and so does not drain."""
+        clusters = self.stack.config.clusters
+        others = [key for key, cluster in clusters.items() if cluster.autoscaler.node_scaler is not NodeScaler.NATIVE]
+        return frozenset(self.stack.cluster_name(key) for key in others)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -73,6 +73,11 @@ def test_a_type_that_leaves_a_pool_is_emptied_before_its_group_goes(plane: Plane
     waiting.eventually(lambda: set(nodes_of_service(plane, "web")) == {node}, within_seconds=PATIENCE_SECONDS)
 
     write(engine, instanceTypes=["m5.xlarge"])
+    engine.refresh("local")
+    nodes = aws.groups()[OLD]["DesiredCapacity"]
+    want = f"pool more loses 1 Auto Scaling group with {nodes} node"
+    assert want in (told := engine.preview("local").diagnostics)
+    assert f"{OLD} ({nodes}); their nodes are drained first" in told
     with under_way(lambda: engine.up("local")) as running:
         waiting.eventually(lambda: draining(plane, "more").get("reason") == "WorkRunning", within_seconds=60)
         waiting.eventually(
@@ -91,7 +96,9 @@ def test_a_type_that_leaves_a_pool_is_emptied_before_its_group_goes(plane: Plane
     assert stacks.before(deleted, f"{LIST} local.groups.more", f"{GROUP} local.pool.more")
     assert held(plane)
     assert not draining(plane, "more")
-    assert engine.preview("local").changes == ()
+    again = engine.preview("local")
+    assert again.changes == ()
+    assert "loses" not in again.diagnostics
 
 
 @pytest.mark.accept("S17")
@@ -134,6 +141,7 @@ def test_a_zone_leaves_comes_back_and_leaves_again_although_updates_break_off(pl
     add_work(plane, "late", "eu-west-1c")
     waiting.eventually(lambda: "the group is being removed" in events_of(plane, "late"), within_seconds=60)
     assert node_of(plane, "late") == ""
+    assert f"{gone} (" in engine.preview("local").diagnostics
 
     # The same command again ends it.
     engine.up("local")
