@@ -19,7 +19,7 @@ from autoscaler.api.resources.accounts import Provider, ProviderAccountSpec
 from autoscaler.api.resources.pools import InstancePoolSpec, Specifications
 from autoscaler.api.settings.node_groups import NodeGroupSpec
 from components.config.clusters import Cluster
-from components.config.node_pools import NodePool
+from components.config.node_pools import SERVICES, SERVICES_TAINT, NodePool
 
 STAMP: Final = {
     "app.kubernetes.io/part-of": "sluice",
@@ -28,6 +28,14 @@ STAMP: Final = {
     keys.VERSION: version.VERSION,
 }
 """Labels of what the stack makes in a cluster."""
+CLUSTER_CRITICAL: Final = "system-cluster-critical"
+"""The priority of what scales the cluster: where nodes are full, users' pods make room for it."""
+TOLERATES_SERVICES: Final[Manifest] = {"key": SERVICES_TAINT.key, "operator": "Exists"}
+ON_SERVICES: Final[Manifest] = {
+    "nodeSelector": {keys.NODE_TYPE: SERVICES},
+    "tolerations": [TOLERATES_SERVICES, {"key": keys.INSTANCE_POOL, "operator": "Exists"}],
+}
+"""Where a pod of the cluster's own services goes; every pool's nodes carry a taint with the pool's name."""
 DRAIN_MARGIN_SECONDS: Final = 900
 """How much longer than its drainSeconds a pool's removal may take: evictions, and the instances' own end."""
 _POD_SECURITY: Final = "pod-security.kubernetes.io/"

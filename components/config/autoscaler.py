@@ -95,10 +95,12 @@ class Pod(Section):
     """More labels."""
     node_selector: Labels | None = None
     """Labels of the nodes they run on. Default: node.type=k8s-services."""
+    priority_class_name: DnsName = "system-cluster-critical"
+    """Their PriorityClass. With the default one, users' pods make room for the runtime where nodes are full."""
     security_context: Anything | None = None
     """The pods' security context. Default: not root, the runtime's default seccomp profile."""
     tolerations: Annotated[tuple[Toleration, ...], Field(max_length=32)] = ()
-    """Tolerations."""
+    """More tolerations; they tolerate CriticalAddonsOnly, the taint of nodes for services."""
     volumes: Annotated[tuple[Anything, ...], Field(max_length=32)] = ()
     """More volumes."""
 
@@ -145,7 +147,7 @@ class Container(Section):
     image: Image = Image()
     """The image."""
     resources: Anything | None = None
-    """Requests and limits. Default: 250m and 512Mi requested, 1Gi of memory at most."""
+    """Requests and limits. Default: 250m and 512Mi requested, 1536Mi of memory at most."""
     security_context: Anything | None = None
     """The container's security context. Default: nothing may be gained, the file system is read-only."""
     volume_mounts: Annotated[tuple[Anything, ...], Field(max_length=32)] = ()

@@ -14,12 +14,14 @@ from autoscaler.api.resources.pools import (
     StartupTaints,
     ZoneName,
 )
-from autoscaler.api.resources.types import Count, DnsName, Labels, LabelValue, Seconds, Taint
+from autoscaler.api.resources.types import Count, DnsName, Labels, LabelValue, Seconds, Taint, TaintEffect
 from components.config.base import ImageId, Problem, Section, SecurityGroupId
 from components.config.type_requirements import InstanceTypeRequirements
 
 SERVICES: Final = "k8s-services"
 """The node type on which the runtime and the cluster's own services run."""
+SERVICES_TAINT: Final = Taint(key="CriticalAddonsOnly", value="true", effect=TaintEffect.NO_SCHEDULE)
+"""Keeps users' pods off these nodes; EKS' add-ons, the runtime and what comes with it tolerate it."""
 
 IOPS_PER_GIB: Final = 500
 IOPS_PER_MIB: Final = 4
@@ -102,7 +104,8 @@ class NodePool(Section):
     labels: Labels = {}
     """More labels for the nodes."""
     taints: Annotated[tuple[Taint, ...], Field(max_length=16)] = ()
-    """More taints for the nodes."""
+    """More taints for the nodes. Default: CriticalAddonsOnly=true:NoSchedule on k8s-services of a new cluster, which
+    keeps these nodes for the cluster's services; [] lets others in."""
     startup_taints: StartupTaints = ()
     """Taints that nodes register with and that something on them takes off once it has started, such as
     efs.csi.aws.com/agent-not-ready. Pods need not tolerate them, and no second instance is started meanwhile."""
@@ -127,6 +130,11 @@ class NodePool(Section):
     def types(self) -> tuple[str, ...]:
         """The instance types by name; none of requirements that are not resolved yet (`nodes/type_choice`)."""
         return self.instance_types if isinstance(self.instance_types, tuple) else ()
+
+    def taints_in(self, *, new_cluster: bool) -> tuple[Taint, ...]:
+        """Return the config's taints, or what nodes for services have where it gives none."""
+        is_default = "taints" not in self.model_fields_set
+        return (SERVICES_TAINT,) if new_cluster and is_default and self.node_type == SERVICES else self.taints
 
     def problems(self) -> Iterator[Problem]:
         if self.min_per_group > self.max_per_group:

@@ -15,24 +15,14 @@ from typing import Any, Final
 import pulumi
 import pulumi_aws as aws
 
-from autoscaler.api import keys
+from components import specs
 from components.access import policies
 from components.config.clusters import Addon, AddonName
-from components.config.node_pools import SERVICES
 from components.eks import pod_identity
 from components.eks.cluster import Access
 from components.place import Place
 
 NAMESPACE: Final = "kube-system"
-ON_SERVICES: Final[Mapping[str, Any]] = {
-    "nodeSelector": {keys.NODE_TYPE: SERVICES},
-    "tolerations": [
-        {"key": "CriticalAddonsOnly", "operator": "Exists"},
-        {"key": keys.INSTANCE_POOL, "operator": "Exists"},
-    ],
-}
-"""Where a pod of the cluster's own services goes; every pool's nodes carry a taint with the pool's name."""
-
 ENFORCING: Final[Mapping[str, Any]] = {"enableNetworkPolicy": "true"}
 """Without this the VPC CNI takes NetworkPolicies and does nothing about them. A text: the add-on takes no boolean."""
 
@@ -72,8 +62,8 @@ class ServicesAddons(pulumi.ComponentResource):
             self, f"{name}.ebs", args, service_account="ebs-csi-controller-sa", policy=policies.Managed.EBS_CSI
         )
         self.ready: list[pulumi.Resource] = [
-            _addon(self, name, args, AddonName.COREDNS, values=ON_SERVICES),
-            _addon(self, name, args, AddonName.EBS_CSI, values={"controller": ON_SERVICES}, after=rights.ready),
+            _addon(self, name, args, AddonName.COREDNS, values=specs.ON_SERVICES),
+            _addon(self, name, args, AddonName.EBS_CSI, values={"controller": specs.ON_SERVICES}, after=rights.ready),
         ]
         self.register_outputs({})
 

@@ -309,7 +309,7 @@ class _Builder:
         """
         reserved = Taint(key=keys.RESERVED_FOR, value=keys.RESERVED_FOR_NONE, effect=TaintEffect.NO_SCHEDULE)
         return (
-            *self.pool.taints,
+            *self.pool.taints_in(new_cluster=self.cluster.existing is None),
             self._pool_taint(TaintEffect.PREFER_NO_SCHEDULE),
             *(() if self.pool.instance_wide else (self._pool_taint(TaintEffect.NO_SCHEDULE),)),
             *((reserved,) if self.pool.ephemeral else ()),

@@ -11,6 +11,7 @@ from typing import Final
 
 import pulumi
 import pulumi_kubernetes as k8s
+from pulumi_kubernetes.flowcontrol import v1
 
 from autoscaler.api.manifests import Manifest
 from autoscaler.api.settings.scaling import PriceList
@@ -22,7 +23,7 @@ from components.config.clusters import Cluster
 from components.eks import cluster, pod_identity
 from components.objects import custom_resources
 from components.place import Place
-from components.runtime import deployment, runtime_rights
+from components.runtime import deployment, flow_control, runtime_rights
 
 _SKIP_AWAIT: Final = {"pulumi.com/skipAwait": "true"}
 """The Deployment is waited for; its Service has nothing to add to that."""
@@ -62,7 +63,15 @@ class Runtime(pulumi.ComponentResource):
         self.deployment = kube.make(
             k8s.apps.v1.Deployment,
             name,
-            self._opts(self.namespace, *secrets, *account, *rights, *self._credentials(config), *args.after),
+            self._opts(
+                self.namespace,
+                *secrets,
+                *account,
+                *rights,
+                self._flow(config),
+                *self._credentials(config),
+                *args.after,
+            ),
             metadata=metadata,
             spec=deployment.spec(self._surroundings()),
         )
@@ -148,6 +157,19 @@ class Runtime(pulumi.ComponentResource):
         config = self._args.config.autoscaler
         subject = kube.account(config.namespace, config.service_account_name)
         return kube.grant(logical, self._opts(*after), metadata=metadata, rules=rules, subject=subject)
+
+    def _flow(self, config: Autoscaler) -> pulumi.Resource:
+        """Have the API server serve the runtime whatever others ask of it."""
+        metadata = {"name": config.name, "labels": deployment.labels(config)}
+        level = kube.make(
+            v1.PriorityLevelConfiguration,
+            self._name,
+            self._opts(),
+            metadata=metadata,
+            spec=flow_control.priority_level(),
+        )
+        spec = flow_control.flow_schema(config)
+        return kube.make(v1.FlowSchema, self._name, self._opts(level), metadata=metadata, spec=spec)
 
     def _credentials(self, config: Autoscaler) -> Sequence[pulumi.Resource]:
         """Give the runtime a role in AWS, where the cluster can hand it to pods and there is something to do."""

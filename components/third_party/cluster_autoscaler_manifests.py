@@ -10,7 +10,6 @@ from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from components import specs
 from components.config.clusters import Cluster
-from components.config.node_pools import SERVICES
 from components.place import Place
 from components.runtime import deployment
 
@@ -57,8 +56,8 @@ def spec(config: Cluster, place: Place) -> Manifest:
             },
             "spec": {
                 "serviceAccountName": NAME,
-                "priorityClassName": "system-cluster-critical",
-                "nodeSelector": {keys.NODE_TYPE: SERVICES},
+                "priorityClassName": specs.CLUSTER_CRITICAL,
+                **specs.ON_SERVICES,
                 "securityContext": {**deployment.RESTRICTED_POD, "runAsUser": _USER, "runAsGroup": _USER},
                 "containers": [_container(config, place)],
             },

@@ -11,7 +11,6 @@ from typing import Final
 from autoscaler.api import keys
 from autoscaler.api.manifests import Manifest
 from components import specs
-from components.config.node_pools import SERVICES
 from components.runtime import deployment
 
 NAMESPACE: Final = "kube-system"
@@ -91,7 +90,8 @@ def nfd(name: str, *arguments: str) -> Manifest:
     pod = {
         "serviceAccountName": name,
         "enableServiceLinks": False,
-        "nodeSelector": {keys.NODE_TYPE: SERVICES},
+        "priorityClassName": specs.CLUSTER_CRITICAL,
+        **specs.ON_SERVICES,
         "securityContext": {**deployment.RESTRICTED_POD, "runAsUser": _USER, "runAsGroup": _USER},
         "containers": [container],
     }

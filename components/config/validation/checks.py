@@ -11,7 +11,7 @@ from autoscaler.api.resources.pools import CapacityType
 from autoscaler.api.resources.types import TaintEffect
 from components import userdata
 from components.config.base import Location, Problem, absent
-from components.config.node_pools import SERVICES
+from components.config.node_pools import SERVICES, SERVICES_TAINT
 from components.config.validation import machine_checks, queue_checks
 from components.config.validation.known import known
 
@@ -85,9 +85,11 @@ def _taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
                 path=(*path, "key"), value=taint.key, message="is given twice; a group's tags tell one of them only"
             )
         seen.add(taint.key)
-        if pool.node_type == SERVICES and taint.effect is not TaintEffect.PREFER_NO_SCHEDULE:
+        is_hard = taint.effect is not TaintEffect.PREFER_NO_SCHEDULE
+        if pool.node_type == SERVICES and is_hard and taint.key != SERVICES_TAINT.key:
             message = (
-                f"must be PreferNoSchedule: the cluster's services run on nodeType {SERVICES} and tolerate no other"
+                f"must be PreferNoSchedule: the cluster's services run on nodeType {SERVICES} and tolerate "
+                f"{SERVICES_TAINT.key} alone"
             )
             yield Problem(path=(*path, "effect"), value=str(taint.effect), message=message)
 

@@ -148,6 +148,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         in_cluster(nodePools={"services": {**configs.SERVICES, "taints": [{"key": "x", "effect": "NoSchedule"}]}}),
         f"{BENCH}.nodePools.services.taints[0].effect",
     ),
+    ("priority class", in_cluster(autoscaler={"pod": {"priorityClassName": "Not A Name"}}), f'{BENCH}.autoscaler.pod.priorityClassName = "Not A Name": must have the form'),
     (
         "taint twice",
         in_pool(taints=[{"key": "x", "effect": "NoSchedule"}, {"key": "x", "effect": "NoExecute"}]),

@@ -269,3 +269,28 @@ def test_the_pool_of_the_config_fits_the_custom_resource() -> None:
     pool = cluster(work=configs.pool(instanceTypes=["m7i.large"])).node_pools["work"]
     spec = InstancePoolSpec(provider_account="aws")
     assert {name: getattr(pool, name) for name in shared} == {name: getattr(spec, name) for name in shared}
+
+
+SERVICES_TAINT = {"k8s.io/cluster-autoscaler/node-template/taint/CriticalAddonsOnly": "true:NoSchedule"}
+
+
+def taint_tags(fields: dict[str, Any], pool: str) -> dict[str, str]:
+    chosen = Cluster.model_validate_json(json.dumps(fields), strict=True)
+    group = grid.plan("c", chosen, ALL, tags={}).of_pool(pool)[0]
+    tags = {key: value for key, value in group.tags.items() if key.startswith(keys.TAG_TEMPLATE_TAINT)}
+    return {key: value for key, value in tags.items() if keys.INSTANCE_POOL not in key}
+
+
+@pytest.mark.accept("S16", part="the services pool's taint")
+def test_services_nodes_of_a_new_cluster_are_for_the_clusters_services_unless_the_config_says_otherwise() -> None:
+    services = configs.SERVICES
+    new = configs.cluster(nodePools={"services": services, "work": configs.pool(instanceTypes=["m7i.large"])})
+    assert taint_tags(new, "services") == SERVICES_TAINT
+    assert taint_tags(new, "work") == {}
+    assert taint_tags(configs.cluster(nodePools={"services": {**services, "taints": []}}), "services") == {}
+    there = configs.existing(nodePools={"services": services})
+    assert taint_tags(there, "services") == {}
+    own = [{"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}]
+    assert taint_tags(configs.existing(nodePools={"services": {**services, "taints": own}}), "services") == (
+        SERVICES_TAINT
+    )

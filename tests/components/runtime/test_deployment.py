@@ -152,6 +152,22 @@ def test_the_runtime_runs_on_services_nodes_and_is_spread() -> None:
     assert spread == {"topology.kubernetes.io/zone": "ScheduleAnyway", "kubernetes.io/hostname": "ScheduleAnyway"}
 
 
+@pytest.mark.accept("S16", part="priority class and toleration of the runtime")
+def test_the_runtime_comes_before_users_pods_and_tolerates_the_services_taint() -> None:
+    spec = pod(pod={"tolerations": [{"key": "mine", "operator": "Exists"}]})
+    assert spec["priorityClassName"] == "system-cluster-critical"
+    tolerated = [one["key"] for one in spec["tolerations"] if one["operator"] == "Exists" and "effect" not in one]
+    assert tolerated == ["CriticalAddonsOnly", "mine"]
+    assert pod(pod={"priorityClassName": "platform"})["priorityClassName"] == "platform"
+
+
+def test_memory_is_limited_to_twice_what_ten_thousand_nodes_take() -> None:
+    measured_mib = 583_000_000 / 2**20  # docs/performance.md: resident at 10,000 nodes and 100,000 pods
+    limit = container()["resources"]["limits"]["memory"]
+    assert limit.endswith("Mi")
+    assert int(limit.removesuffix("Mi")) >= 2 * measured_mib
+
+
 def test_nothing_may_be_gained_in_the_container() -> None:
     spec, only = pod(), container()
     assert spec["securityContext"]["runAsNonRoot"] is True

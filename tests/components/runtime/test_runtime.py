@@ -192,7 +192,13 @@ CHART: list[tuple[str, dict[str, Any], Callable[[monitor.World], Any], Any]] = [
         "pod.tolerations",
         {"pod": {"tolerations": [{"key": "k", "operator": "Exists"}]}},
         lambda w: pod(w)["tolerations"],
-        [{"key": "k", "operator": "Exists"}],
+        [{"key": "CriticalAddonsOnly", "operator": "Exists"}, {"key": "k", "operator": "Exists"}],
+    ),
+    (
+        "pod.priorityClassName",
+        {"pod": {"priorityClassName": "platform"}},
+        lambda w: pod(w)["priorityClassName"],
+        "platform",
     ),
     (
         "pod.volumes",
@@ -344,6 +350,7 @@ def test_everything_is_the_runtimes_and_in_its_cluster() -> None:
             "Namespace", "ServiceAccount", "NetworkPolicy", "Deployment", "PodDisruptionBudget", "Service",
             "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding",
             "Role", "Role", "Role", "Role", "RoleBinding", "RoleBinding", "RoleBinding",
+            "PriorityLevelConfiguration", "FlowSchema",
         ]
     )  # fmt: skip
     assert sorted(kind_of(one) for one in made) == want

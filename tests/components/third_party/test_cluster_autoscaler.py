@@ -51,6 +51,8 @@ def test_its_version_is_the_clusters(minor: str) -> None:
 def test_it_runs_on_services_nodes_and_may_gain_nothing() -> None:
     spec = pod(run())
     assert spec["nodeSelector"] == {"node.type": "k8s-services"}
+    assert spec["priorityClassName"] == "system-cluster-critical"
+    assert {"key": "CriticalAddonsOnly", "operator": "Exists"} in spec["tolerations"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert spec["containers"][0]["env"] == [{"name": "AWS_REGION", "value": "eu-west-1"}]

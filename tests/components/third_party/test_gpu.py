@@ -49,6 +49,8 @@ def test_what_runs_once_runs_on_services_nodes() -> None:
     assert set(found) == {"nfd-master", "nfd-gc"}
     for name, spec in found.items():
         assert spec["nodeSelector"] == {"node.type": "k8s-services"}
+        assert spec["priorityClassName"] == "system-cluster-critical"
+        assert {"key": "CriticalAddonsOnly", "operator": "Exists"} in spec["tolerations"]
         assert spec["containers"][0]["command"][0] == name
         assert spec["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
