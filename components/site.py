@@ -16,7 +16,7 @@ from components.access import viewers
 from components.config.autoscaler import NodeScaler
 from components.config.clusters import Cluster
 from components.config.node_pools import SERVICES
-from components.eks import addons, cluster, storage
+from components.eks import addons, cluster, node_role, storage
 from components.loading import Loaded
 from components.monitoring import dashboards
 from components.networking import network
@@ -104,8 +104,8 @@ class Site(pulumi.ComponentResource):
         network_made, pools = self._network, self._config.node_pools
         if network_made is None or not pools:
             return {}
-        role = cluster.NodeRole(
-            f"{self._name}.nodes", cluster.NodeRoleArgs(place=self._place, access=self._access), self._child
+        role = node_role.NodeRole(
+            f"{self._name}.nodes", node_role.NodeRoleArgs(place=self._place, access=self._access), self._child
         )
         networking = self._make_addons(addons.NetworkingAddons, "networking", after=self._access.ready)
         services = [key for key, pool in pools.items() if pool.node_type == SERVICES]
@@ -118,7 +118,7 @@ class Site(pulumi.ComponentResource):
         return groups
 
     def _make_pool(
-        self, key: str, made: network.Network, role: cluster.NodeRole, *, after: Sequence[pulumi.Resource]
+        self, key: str, made: network.Network, role: node_role.NodeRole, *, after: Sequence[pulumi.Resource]
     ) -> Sequence[pulumi.Resource]:
         pool = self._config.node_pools[key]
         pipeline = pool.image.pipeline if pool.image else None

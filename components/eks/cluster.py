@@ -216,54 +216,6 @@ def _api_servers(existing: clusters.Existing, kubeconfig: pulumi.Output[str] | N
         yield pulumi.Output.unsecret(kubeconfig.apply(lambda text: kubeconfigs.server(text, existing.context) or ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRoleArgs:
-    """Whose nodes."""
-
-    place: Place
-    access: Access
-
-
-class NodeRole(pulumi.ComponentResource):
-    """What a node is before any pod runs on it: it may join, find its own instance, and pull images.
-
-    EKS' minimal policy would not do: nodeadm asks EC2 for the instance's name and its type's network interfaces. There
-    are no rights for the VPC CNI, which has a role of its own, and none for Session Manager, whose agent would be a way
-    into every node.
-    """
-
-    def __init__(self, name: str, args: NodeRoleArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("sluice:index:NodeRole", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
-        place = args.place
-        self.role = aws.iam.Role(
-            name,
-            assume_role_policy=json.dumps(policies.instance_trust(partition=place.partition)),
-            tags=place.owned,
-            opts=child,
-        )
-        grants = [
-            aws.iam.RolePolicyAttachment(
-                f"{name}.{policy.name.lower()}", role=self.role.name, policy_arn=policy.arn(place.partition), opts=child
-            )
-            for policy in policies.NODE
-        ]
-        self.profile = aws.iam.InstanceProfile(name, role=self.role.name, tags=place.owned, opts=child)
-        self.ready: list[pulumi.Resource] = [*grants, self.profile]
-        if args.access.eks_name is not None:
-            self.ready.append(
-                aws.eks.AccessEntry(
-                    name,
-                    cluster_name=args.access.eks_name,
-                    principal_arn=self.role.arn,
-                    type="EC2_LINUX",
-                    tags=place.owned,
-                    opts=child,
-                )
-            )
-        self.register_outputs({"roleArn": self.role.arn})
-
-
 def service_cidr(config: network.Network | None) -> str:
     """Take the addresses of Services that the config gives, or some that are not the network's.
 

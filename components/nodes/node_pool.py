@@ -14,7 +14,8 @@ from autoscaler.api.settings.node_groups import NodeGroupKey, NodeGroupSpec
 from components import userdata
 from components.config.node_pools import NodePool as NodePoolConfig
 from components.config.stack import Alarms
-from components.eks.cluster import Access, NodeRole
+from components.eks.cluster import Access
+from components.eks.node_role import NodeRole
 from components.networking.network import Network
 from components.nodes import budget, grid, node_group
 from components.place import Place

@@ -9,7 +9,7 @@ import yaml
 from autoscaler.api import quantities
 from autoscaler.cloud import catalogue
 from components.config.node_pools import NodePool
-from components.eks import cluster
+from components.eks import cluster, node_role
 from components.networking import network
 from components.nodes import grid, node_pool
 from tests.components import configs, monitor, places
@@ -36,7 +36,7 @@ def run(*, release: str | None = configs.RELEASE, parameter: str | None = None, 
         existing = cluster.ExistingClusterArgs(place=place, config=bench, existing=bench.existing)
         access = cluster.ExistingCluster("bench", existing).access
         net = network.NetworkArgs(place=place, config=bench.network, zones=groups.zones())
-        role = cluster.NodeRole("bench-nodes", cluster.NodeRoleArgs(place=place, access=access))
+        role = node_role.NodeRole("bench-nodes", node_role.NodeRoleArgs(place=place, access=access))
         made = node_pool.NodePool(
             "bench-work",
             node_pool.NodePoolArgs(
