@@ -49,6 +49,7 @@ class Site(pulumi.ComponentResource):
         self._name, self._args, self._config = name, args, args.config
         self._place = Place.of(args.loaded.stack, args.key)
         self._grid = args.loaded.grids[args.key]
+        self._networking: Sequence[pulumi.Resource] = ()  # the add-ons without which no node is Ready
         self._ready: Sequence[pulumi.Resource] = ()  # what carries services: their groups, and the add-ons on them
         self._child = pulumi.ResourceOptions(parent=self)
         self._needed: list[pulumi.Resource] = []  # what nobody may take away while work still ends
@@ -86,6 +87,7 @@ class Site(pulumi.ComponentResource):
             config=self._config.network,
             zones=self._grid.zones(),
             control_plane_zones=self._args.loaded.control_plane_zones(self._args.key),
+            protect=self._config.protect,
         )
         return network.Network(self._name, args, self._child)
 
@@ -97,7 +99,10 @@ class Site(pulumi.ComponentResource):
         if self._network is None:
             raise ValueError(f"cluster {place.cluster}: a new cluster needs a network")
         args = cluster.EksClusterArgs(place=place, config=config, network=self._network)
-        return cluster.EksCluster(self._name, args, self._child).access
+        made = cluster.EksCluster(self._name, args, self._child)
+        given = addons.AddonsArgs(place=place, cluster=made.identity, versions=config.addons, after=made.entries)
+        self._networking = addons.NetworkingAddons(f"{self._name}.networking", given, self._child).ready
+        return made.connect(after=self._networking)
 
     def _make_pools(self) -> dict[str, Sequence[pulumi.Resource]]:
         """Make all pools, and on those of the services the add-ons they carry; return each pool's groups."""
@@ -107,14 +112,13 @@ class Site(pulumi.ComponentResource):
         role = node_role.NodeRole(
             f"{self._name}.nodes", node_role.NodeRoleArgs(place=self._place, access=self._access), self._child
         )
-        networking = self._make_addons(addons.NetworkingAddons, "networking", after=self._access.ready)
         services = [key for key, pool in pools.items() if pool.node_type == SERVICES]
         groups = {
-            key: self._make_pool(key, network_made, role, after=networking)
+            key: self._make_pool(key, network_made, role, after=self._networking)
             for key in (*services, *(key for key in pools if key not in services))
         }
         carrying = [group for key in services for group in groups[key]]
-        self._ready = [*carrying, *self._make_addons(addons.ServicesAddons, "services", after=[*networking, *carrying])]
+        self._ready = [*carrying, *self._make_services_addons(after=[*self._networking, *carrying])]
         return groups
 
     def _make_pool(
@@ -137,18 +141,12 @@ class Site(pulumi.ComponentResource):
         )
         return node_pool.NodePool(f"{self._name}.pool.{key}", args, self._child).ready
 
-    def _make_addons(
-        self,
-        kind: type[addons.NetworkingAddons] | type[addons.ServicesAddons],
-        suffix: str,
-        *,
-        after: Sequence[pulumi.Resource],
-    ) -> Sequence[pulumi.Resource]:
+    def _make_services_addons(self, *, after: Sequence[pulumi.Resource]) -> Sequence[pulumi.Resource]:
         """Install add-ons on a new cluster; one that is there has its own."""
         if self._config.existing is not None:
             return ()
-        args = addons.AddonsArgs(place=self._place, access=self._access, versions=self._config.addons, after=after)
-        return kind(f"{self._name}.{suffix}", args, self._child).ready
+        args = addons.AddonsArgs(place=self._place, cluster=self._access, versions=self._config.addons, after=after)
+        return addons.ServicesAddons(f"{self._name}.services", args, self._child).ready
 
     def _make_definitions(self) -> Sequence[pulumi.Resource]:
         args = custom_resources.DefinitionsArgs(

@@ -189,9 +189,19 @@ class Cluster(Objects):
     gpu_support: bool | None = None
     """Whether to install NVIDIA's device plugin and feature discovery where a pool has GPUs. Default: true on a new
     cluster; false on an existing one, which may have its own."""
+    protect: bool = True
+    """Whether the cluster and the network that the stack makes are protected: a change that would replace them, and
+    `pulumi destroy`, are refused, and EKS refuses to delete the cluster. To remove them, set false and run `pulumi up`
+    first."""
     destroy_custom_resources: bool = False
     """true: destroying the stack also removes the definitions, and with them all objects of their kinds. Otherwise
     they stay on an existing cluster."""
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether the stack makes something of this cluster that must not go by mistake."""
+        makes_network = self.network is not None and self.network.cidr is not None
+        return self.protect and (self.existing is None or makes_network)
 
     def name_in(self, stack: str, key: str) -> str:
         """Name the cluster in AWS, so that two stacks in one account do not collide."""

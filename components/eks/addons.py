@@ -19,7 +19,6 @@ from components import specs
 from components.access import policies
 from components.config.clusters import Addon, AddonName
 from components.eks import pod_identity
-from components.eks.cluster import Access
 from components.place import Place
 
 NAMESPACE: Final = "kube-system"
@@ -32,7 +31,7 @@ class AddonsArgs:
     """Which cluster, and which versions."""
 
     place: Place
-    access: Access
+    cluster: pod_identity.Named
     versions: Mapping[AddonName, Addon] = field(default_factory=dict)
     """Pinned versions; EKS chooses for the others when it makes them."""
     after: Sequence[pulumi.Resource] = ()
@@ -75,7 +74,7 @@ def _role(
         name,
         pod_identity.PodRoleArgs(
             place=args.place,
-            access=args.access,
+            cluster=args.cluster,
             namespace=NAMESPACE,
             service_account=service_account,
             managed_policy_arns={policy.name.lower(): policy.arn(args.place.partition)},
@@ -96,7 +95,7 @@ def _addon(
     pinned = args.versions.get(addon)
     return aws.eks.Addon(
         f"{name}.{addon}",
-        cluster_name=args.access.name,
+        cluster_name=args.cluster.name,
         addon_name=addon.value,
         addon_version=pinned.version if pinned else None,
         configuration_values=json.dumps(values, sort_keys=True) if values else None,

@@ -54,6 +54,14 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """How AWS knows a cluster. It is known before there is a way in."""
+
+    name: pulumi.Input[str]
+    eks_name: pulumi.Input[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EksClusterArgs:
     """What to make, and where."""
 
@@ -97,8 +105,9 @@ class EksCluster(pulumi.ComponentResource):
             opts=child,
         )
         self.cluster = self._control_plane(name, args, role=role, key=key, after=[rights, logs])
-        entries = list(_entries(name, args.place, args.config.access, self.cluster.name, parent=self))
-        self.access = self._access(name, args, entries)
+        self.identity = Identity(name=self.cluster.name, eks_name=self.cluster.name)
+        self.entries = list(_entries(name, args.place, args.config.access, self.cluster.name, parent=self))
+        self._name, self._args = name, args
         self.register_outputs({"name": self.cluster.name, "endpoint": self.cluster.endpoint})
 
     def _control_plane(
@@ -134,19 +143,28 @@ class EksCluster(pulumi.ComponentResource):
                 endpoint_public_access=config.endpoint.public,
                 public_access_cidrs=sorted(config.endpoint.allowed_cidrs) if config.endpoint.public else None,
             ),
+            deletion_protection=config.protect,
             tags=args.place.owned,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=after, protect=config.protect),
         )
 
-    def _access(self, name: str, args: EksClusterArgs, entries: Sequence[pulumi.Resource]) -> Access:
-        cluster, region = self.cluster, args.place.region
+    def connect(self, *, after: Sequence[pulumi.Resource]) -> Access:
+        """Make the way in, once its entries and the networking add-ons are there.
+
+        A provider reads the API's schema once, at its start. An entry takes a moment until it works, and a refusal
+        then would make the cluster unreachable for the whole `up`; the add-ons take longer than that.
+        """
+        args, entries, cluster = self._args, self.entries, self.cluster
+        region = args.place.region
         authority = cluster.certificate_authority.apply(lambda found: found.data or "")
         kubeconfig = pulumi.Output.all(cluster.name, cluster.endpoint, authority).apply(
             lambda found: kubeconfigs.of_eks(
                 cluster=found[0], region=region, endpoint=found[1], certificate_authority=found[2]
             )
         )
-        ways = _Providers(self, name, after=entries, kubeconfig=kubeconfig, identifier=cluster.endpoint)
+        ways = _Providers(
+            self, self._name, after=[*entries, *after], kubeconfig=kubeconfig, identifier=cluster.endpoint
+        )
         return Access(
             name=cluster.name,
             eks_name=cluster.name,

@@ -6,7 +6,7 @@ It must not decide what a role may do: its caller brings the policies.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pulumi
 import pulumi_aws as aws
@@ -14,8 +14,17 @@ import pulumi_aws as aws
 from components.access import policies
 from components.place import Place
 
-if TYPE_CHECKING:
-    from components.eks.cluster import Access
+
+class Named(Protocol):
+    """A cluster, as AWS knows it."""
+
+    @property
+    def name(self) -> pulumi.Input[str]:
+        """The cluster's name, as its nodes say it."""
+
+    @property
+    def eks_name(self) -> pulumi.Input[str] | None:
+        """Its name in EKS; None where it is no cluster of EKS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +32,7 @@ class PodRoleArgs:
     """Whose role, and what it may do."""
 
     place: Place
-    access: "Access"
+    cluster: Named
     namespace: str
     service_account: str
     policies: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
@@ -48,7 +57,7 @@ class PodRole(pulumi.ComponentResource):
             aws.iam.RolePolicyAttachment(f"{name}.{key}", role=self.role.name, policy_arn=arn, opts=child)
             for key, arn in args.managed_policy_arns.items()
         ]
-        self.association = self._associate(name, args) if args.access.eks_name is not None else None
+        self.association = self._associate(name, args) if args.cluster.eks_name is not None else None
         self.register_outputs({})
 
     @property
@@ -59,7 +68,7 @@ class PodRole(pulumi.ComponentResource):
     def _associate(self, name: str, args: PodRoleArgs) -> aws.eks.PodIdentityAssociation:
         return aws.eks.PodIdentityAssociation(
             name,
-            cluster_name=args.access.eks_name,
+            cluster_name=args.cluster.eks_name,
             namespace=args.namespace,
             service_account=args.service_account,
             role_arn=self.role.arn,
@@ -75,4 +84,4 @@ def _trust(args: PodRoleArgs) -> pulumi.Output[str]:
         place = replace(args.place, cluster=cluster)
         return json.dumps(policies.pod_trust(place, namespace=args.namespace, service_account=args.service_account))
 
-    return pulumi.Output.from_input(args.access.name).apply(document)
+    return pulumi.Output.from_input(args.cluster.name).apply(document)

@@ -27,6 +27,8 @@ class NetworkArgs:
     """Zones with nodes."""
     control_plane_zones: tuple[str, ...] = ()
     """Zones of the control plane, each with a subnet if the network is adopted; none for a cluster that is there."""
+    protect: bool = False
+    """Whether a new network may neither be replaced nor deleted."""
 
 
 class Network(pulumi.ComponentResource):
@@ -75,7 +77,7 @@ class _Builder:
         carved = subnets.carve(cidr, zones)
         gateways = gateway_zones(args.config, args.zones, args.control_plane_zones)
 
-        self.vpc = self._vpc(cidr)
+        self.vpc = self._vpc(cidr, protect=args.protect)
         self._close_default_group()
         self._internet = aws.ec2.InternetGateway(name, vpc_id=self.vpc.id, tags=self._tags(), opts=self._child)
         self._public_routes = self._routes("public", gateway_id=self._internet.id)
@@ -91,14 +93,14 @@ class _Builder:
     def _tags(self, suffix: str = "") -> dict[str, str]:
         return {**self._place.owned, "Name": f"{self._place.cluster}{suffix}"}
 
-    def _vpc(self, cidr: str) -> aws.ec2.Vpc:
+    def _vpc(self, cidr: str, *, protect: bool) -> aws.ec2.Vpc:
         return aws.ec2.Vpc(
             self._name,
             cidr_block=cidr,
             enable_dns_support=True,
             enable_dns_hostnames=True,
             tags=self._tags(),
-            opts=self._child,
+            opts=pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(protect=protect)),
         )
 
     def _close_default_group(self) -> None:

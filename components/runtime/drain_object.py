@@ -38,7 +38,12 @@ class DrainObject(pulumi.ComponentResource):
         }
         timeouts = pulumi.CustomTimeouts(delete=f"{seconds(args.config)}s")
         opts = pulumi.ResourceOptions(
-            parent=self, provider=args.provider, depends_on=[*args.after], custom_timeouts=timeouts
+            parent=self,
+            provider=args.provider,
+            depends_on=[*args.after],
+            custom_timeouts=timeouts,
+            # Deleted first, it would drain a cluster that is then not deleted.
+            protect=args.config.is_protected,
         )
         kube.make(k8s.core.v1.ConfigMap, name, opts, metadata=metadata)
         self.register_outputs({})

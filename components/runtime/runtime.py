@@ -183,7 +183,7 @@ class Runtime(pulumi.ComponentResource):
             self._name,
             pod_identity.PodRoleArgs(
                 place=args.place,
-                access=args.access,
+                cluster=args.access,
                 namespace=config.namespace,
                 service_account=config.service_account_name,
                 policies={"runtime": document},

@@ -65,7 +65,7 @@ class ClusterAutoscaler(pulumi.ComponentResource):
             self._name,
             pod_identity.PodRoleArgs(
                 place=args.place,
-                access=args.access,
+                cluster=args.access,
                 namespace=manifests.NAMESPACE,
                 service_account=manifests.NAME,
                 policies={"scaling": json.dumps(document)},

@@ -109,6 +109,24 @@ def test_the_order_is_that_of_the_design() -> None:
     assert [(one.name, other.name) for one, other in pairs if not _after(world, one, other)] == []
 
 
+def test_nobody_talks_to_a_new_cluster_before_its_networking_is_there() -> None:
+    """The provider reads the API's schema once, at its start: a 401 then would last for the whole `up`."""
+    world = of_cluster()
+    networking = [one for one in world.of_type("addon:Addon") if ".networking." in one.name]
+    assert len(networking) == 3
+    for provider in world.of_type("providers:kubernetes"):
+        assert all(provider.waits_for(one) for one in networking), provider.name
+
+
+@pytest.mark.accept("S19", part="cluster and network are protected, unless the config says otherwise")
+def test_cluster_network_and_what_drains_them_are_protected_and_nothing_else() -> None:
+    drains = "kubernetes:core/v1:ConfigMap", "bench.drain-object"
+    want = {("aws:ec2/vpc:Vpc", "bench"), ("aws:eks/cluster:Cluster", "bench"), drains}
+    assert {(one.type, one.name) for one in of_cluster().made if one.protect} == want
+    assert not [one.name for one in of_cluster(protect=False).made if one.protect]
+    assert not [one.name for one in of_file("local").made if one.protect]
+
+
 def _after(world: monitor.World, one: monitor.Made, other: monitor.Made) -> bool:
     """Tell whether a resource waits for another, itself or through what it waits for."""
     todo, seen = [one.urn], set[str]()

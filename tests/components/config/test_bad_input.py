@@ -148,6 +148,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         in_cluster(nodePools={"services": {**configs.SERVICES, "taints": [{"key": "x", "effect": "NoSchedule"}]}}),
         f"{BENCH}.nodePools.services.taints[0].effect",
     ),
+    ("protection in quotes", in_cluster(protect="no"), f'{BENCH}.protect = "no": must be true or false, without quotes'),
     ("priority class", in_cluster(autoscaler={"pod": {"priorityClassName": "Not A Name"}}), f'{BENCH}.autoscaler.pod.priorityClassName = "Not A Name": must have the form'),
     (
         "taint twice",

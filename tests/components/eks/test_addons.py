@@ -20,9 +20,9 @@ def run(**fields: Any) -> monitor.World:
         access = cluster.ExistingCluster("bench", existing).access
         instances = aws.ec2.Vpc("instances", cidr_block="10.0.0.0/16")
         first = addons.NetworkingAddons(
-            "bench.networking", addons.AddonsArgs(place=places.place(), access=access, **fields)
+            "bench.networking", addons.AddonsArgs(place=places.place(), cluster=access, **fields)
         )
-        args = addons.AddonsArgs(place=places.place(), access=access, after=[instances, *first.ready], **fields)
+        args = addons.AddonsArgs(place=places.place(), cluster=access, after=[instances, *first.ready], **fields)
         second = addons.ServicesAddons("bench.services", args)
         return {"first": [one.urn for one in first.ready], "second": [one.urn for one in second.ready]}
 

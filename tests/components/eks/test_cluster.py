@@ -31,7 +31,8 @@ def eks(**fields: Any) -> monitor.World:
     def program() -> dict[str, Any]:
         opts = pulumi.ResourceOptions(providers=[aws.Provider("aws", region="eu-west-1")])
         args = cluster.EksClusterArgs(place=places.place(), config=config, network=network.Network("bench", net, opts))
-        return shown(cluster.EksCluster("bench", args, opts).access)
+        made = cluster.EksCluster("bench", args, opts)
+        return shown(made.connect(after=[aws.sqs.Queue("add-on", opts=opts)]))
 
     return monitor.run(program)
 
@@ -71,14 +72,15 @@ def test_a_new_cluster_has_exactly_these_parts() -> None:
         "aws:iam/role:Role",
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
         "aws:kms/key:Key",
+        "aws:sqs/queue:Queue",
         "pulumi:providers:aws",
         "pulumi:providers:kubernetes",
         "pulumi:providers:kubernetes",
     ]
     component = world.one("sluice:index:EksCluster")
-    ours = [one for one in world.made if one.custom and one.type != "pulumi:providers:aws"]
+    ours = [one for one in world.made if one.custom and one.type != "pulumi:providers:aws" and one.name != "add-on"]
     assert all(one.parent == component.urn for one in ours)
-    assert not any(one.ignore_changes or one.protect or one.retain_on_delete for one in ours)
+    assert not any(one.ignore_changes or one.retain_on_delete for one in ours)
     tagged = [
         one for one in ours if one.type.startswith("aws:") and not one.type.endswith(("Attachment", "Association"))
     ]
@@ -102,6 +104,18 @@ def test_the_control_plane_is_what_the_config_says() -> None:
     }
     assert made["kubernetesNetworkConfig"] == {"ipFamily": "ipv4", "serviceIpv4Cidr": "172.20.0.0/16"}
     assert made["enabledClusterLogTypes"] == ["api", "audit", "authenticator", "controllerManager", "scheduler"]
+
+
+@pytest.mark.accept(
+    "S19", part="the cluster is protected from replacement and deletion, unless the config says otherwise"
+)
+def test_the_cluster_is_protected_unless_the_config_says_otherwise() -> None:
+    world = eks()
+    assert [one.type for one in world.made if one.protect] == ["aws:eks/cluster:Cluster"]
+    assert world.one("eks/cluster:Cluster").inputs["deletionProtection"] is True
+    world = eks(protect=False)
+    assert not any(one.protect for one in world.made)
+    assert world.one("eks/cluster:Cluster").inputs["deletionProtection"] is False
 
 
 def test_a_private_endpoint_is_open_to_nobody_outside() -> None:
@@ -162,11 +176,12 @@ def test_administrators_are_in_the_group_that_is_the_default_of_deployers() -> N
     assert list(config.deployers.groups) == entry.inputs["kubernetesGroups"] == ["sluice:deployers"]
 
 
-def test_nothing_is_put_into_the_cluster_before_the_entries_are_there() -> None:
+def test_nothing_is_put_into_the_cluster_before_entries_and_networking_are_there() -> None:
     world = eks(access={"admins": [ADMIN], "viewers": [VIEWER]})
     entries = [*world.of_type(":AccessEntry"), *world.of_type(":AccessPolicyAssociation")]
     for provider in world.of_type("providers:kubernetes"):
         assert all(provider.waits_for(entry) for entry in entries)
+        assert provider.waits_for(world.one("sqs/queue:Queue", "add-on"))
     assert set(world.outputs["ready"]) == {entry.urn for entry in entries}
 
 

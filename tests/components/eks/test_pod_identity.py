@@ -19,7 +19,7 @@ def run(eks_name: str | None = "lab", **fields: Any) -> monitor.World:
     def program() -> dict[str, Any]:
         access = cluster.ExistingCluster("bench", existing).access
         args = pod_identity.PodRoleArgs(
-            place=places.place(), access=access, namespace="ns", service_account="sa", **fields
+            place=places.place(), cluster=access, namespace="ns", service_account="sa", **fields
         )
         role = pod_identity.PodRole("bench-runtime", args)
         return {"arn": role.role.arn, "ready": [one.urn for one in role.ready]}

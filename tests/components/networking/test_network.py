@@ -53,7 +53,7 @@ def test_a_new_network_has_exactly_these_parts() -> None:
     provider = world.one("pulumi:providers:aws")
     ours = [one for one in world.made if one.custom and one is not provider]
     assert all(one.parent == component.urn and one.provider == f"{provider.urn}::aws-id" for one in ours)
-    assert not any(one.ignore_changes or one.protect or one.retain_on_delete for one in ours)
+    assert not any(one.ignore_changes or one.retain_on_delete for one in ours)
     tagged = [one for one in ours if "Association" not in one.type]
     assert all(OWNED.items() <= one.inputs["tags"].items() for one in tagged)
 

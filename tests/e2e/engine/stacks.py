@@ -52,9 +52,10 @@ def bare(**fields: Any) -> dict[str, Any]:
 
 
 def eks(**fields: Any) -> dict[str, Any]:
-    """A new cluster of EKS."""
+    """A new cluster of EKS, which may be destroyed."""
     return {
         "kubernetesVersion": "1.36",
+        "protect": False,
         "network": {"cidr": "10.32.0.0/16"},
         "endpoint": {"public": True, "allowedCidrs": ["203.0.113.0/24"]},
         "access": {"admins": [f"arn:aws:iam::{ACCOUNT}:role/deployer"]},
