@@ -38,12 +38,7 @@ class DrainObject(pulumi.ComponentResource):
         }
         timeouts = pulumi.CustomTimeouts(delete=f"{seconds(args.config)}s")
         opts = pulumi.ResourceOptions(
-            parent=self,
-            provider=args.provider,
-            depends_on=[*args.after],
-            custom_timeouts=timeouts,
-            # Deleted first, it would drain a cluster that is then not deleted.
-            protect=args.config.is_protected,
+            parent=self, provider=args.provider, depends_on=[*args.after], custom_timeouts=timeouts
         )
         kube.make(k8s.core.v1.ConfigMap, name, opts, metadata=metadata)
         self.register_outputs({})

@@ -81,6 +81,10 @@ class Engine:
     def destroy(self, stack: str, *options: str, listener: Listener | None = None) -> results.Result:
         return self._run("destroy", stack, "--yes", "--skip-preview", *options, listener=listener)
 
+    def preview_destroy(self, stack: str, *options: str, listener: Listener | None = None) -> results.Result:
+        """Do what `pulumi destroy` does before it asks whether to go on."""
+        return self._run("destroy", stack, "--preview-only", *options, listener=listener)
+
     def outputs(self, stack: str, *, show_secrets: bool = False) -> dict[str, Any]:
         """Return the stack's exports; secret ones as `[secret]` unless asked for."""
         flags = ("--show-secrets",) if show_secrets else ()
