@@ -38,7 +38,9 @@ def options(chosen: settings.Settings) -> Options:
     return Options(
         open_queues=lambda context: _open_queues(chosen, context.api_server),
         open_cloud=partial(_open_cloud, chosen.cluster or ""),
-        open_interruptions=partial(interruption_queue.open_queue, queue) if queue is not None else None,
+        open_interruptions=None
+        if queue is None
+        else partial(interruption_queue.open_queue, queue, region=chosen.aws_region),
         scope=chosen.scope,
         scaling=chosen.scaling,
         elastic_jobs=chosen.queued_jobs.feature_gates.elastic_jobs,

@@ -29,10 +29,13 @@ _HOST: Final = re.compile(r"https://sqs\.([a-z0-9-]+)\.")
 log = structlog.get_logger(__name__)
 
 
-def open_queue(url: str) -> "SqsInterruptions":
-    """Return the stack's own queue, read with the runtime's own role. To be called within the event loop."""
+def open_queue(url: str, *, region: str | None = None) -> "SqsInterruptions":
+    """Return the stack's own queue, read with the runtime's own role. To be called within the event loop.
+
+    The region is the runtime's, for a queue whose URL names none: boto would look for it elsewhere than in AWS_REGION.
+    """
     host = _HOST.match(url)
-    return SqsInterruptions(ec2_accounts.Account(region=host[1] if host else None), url)
+    return SqsInterruptions(ec2_accounts.Account(region=host[1] if host else region), url)
 
 
 class SqsInterruptions:

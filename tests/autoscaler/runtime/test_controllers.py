@@ -93,6 +93,19 @@ def test_how_jobs_and_sleepers_are_handled_reaches_controllers(
     assert (options.elastic_jobs, options.pods_ready_timeout_seconds, options.sleeper_image) == want
 
 
+def test_the_interruption_queue_is_read_in_the_runtimes_region() -> None:
+    queue = "http://127.0.0.1:5000/123456789012/bench"
+    given = chosen().model_copy(update={"interruption_queue": queue, "aws_region": "eu-west-1"})
+
+    async def opened() -> str | None:
+        opens = controllers.options(given).open_interruptions
+        assert opens is not None
+        return cast("Any", opens())._clients._account.region
+
+    assert asyncio.run(opened()) == "eu-west-1"
+    assert controllers.options(chosen()).open_interruptions is None
+
+
 API_SERVER = "https://52.9.9.9:443"
 
 

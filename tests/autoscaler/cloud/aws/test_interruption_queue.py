@@ -116,11 +116,13 @@ def test_a_queue_that_does_not_answer_is_an_error_with_a_reason(error: Exception
     [
         (URL, "eu-west-1"),
         ("https://sqs.cn-north-1.amazonaws.com.cn/123456789012/bench", "cn-north-1"),
-        ("http://127.0.0.1:5000/123456789012/bench", None),
+        ("http://127.0.0.1:5000/123456789012/bench", "us-west-2"),
+        ("https://vpce-0a1b-c2d3.sqs.us-west-2.vpce.amazonaws.com/123456789012/bench", "us-west-2"),
     ],
 )
-def test_the_queues_region_is_read_from_its_url(url: str, want: str | None) -> None:
+def test_the_queues_region_is_read_from_its_url_or_is_the_runtimes_own(url: str, want: str) -> None:
     async def act() -> None:
-        assert interruption_queue.open_queue(url)._clients._account == ec2_accounts.Account(region=want)
+        opened = interruption_queue.open_queue(url, region="us-west-2")
+        assert opened._clients._account == ec2_accounts.Account(region=want)
 
     asyncio.run(act())
