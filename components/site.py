@@ -109,9 +109,8 @@ class Site(pulumi.ComponentResource):
         network_made, pools = self._network, self._config.node_pools
         if network_made is None or not pools:
             return {}
-        role = node_role.NodeRole(
-            f"{self._name}.nodes", node_role.NodeRoleArgs(place=self._place, access=self._access), self._child
-        )
+        joining = node_role.NodeRoleArgs(place=self._place, access=self._access, cni=bool(self._config.node_role.cni))
+        role = node_role.NodeRole(f"{self._name}.nodes", joining, self._child)
         services = [key for key, pool in pools.items() if pool.node_type == SERVICES]
         groups = {
             key: self._make_pool(key, network_made, role, after=self._networking)

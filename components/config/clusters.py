@@ -143,6 +143,14 @@ class NodeImage(Section):
     """Its release, pinned, such as 1.36.2-20261101: a preview never changes by itself."""
 
 
+class NodeRole(Section):
+    """The IAM role of the stack's nodes."""
+
+    cni: bool | None = None
+    """Whether nodes have the rights of the VPC CNI (AmazonEKS_CNI_Policy). Must be given with existing.eksCluster:
+    true where the cluster's CNI uses its nodes' role, false where it has a role of its own, as on a new cluster."""
+
+
 class Monitoring(Section):
     """Dashboards and alerts."""
 
@@ -179,6 +187,8 @@ class Cluster(Objects):
     """The image of nodes. Needed with nodePools, unless each has an image of its own."""
     node_pools: NodePools = {}
     """Instances by pool."""
+    node_role: NodeRole = NodeRole()
+    """The IAM role of the stack's nodes."""
     vm_memory_overhead_percent: Annotated[float, Field(ge=0, le=50)] = node_resources.VM_MEMORY_OVERHEAD_PERCENT
     """How much of an instance's memory its node is expected not to have, in percent, because hypervisor, firmware and
     kernel take it. It is for types of which no node was seen yet: what nodes really offer is learned from them."""
@@ -196,12 +206,6 @@ class Cluster(Objects):
     destroy_custom_resources: bool = False
     """true: destroying the stack also removes the definitions, and with them all objects of their kinds. Otherwise
     they stay on an existing cluster."""
-
-    @property
-    def is_protected(self) -> bool:
-        """Whether the stack makes something of this cluster that must not go by mistake."""
-        makes_network = self.network is not None and self.network.cidr is not None
-        return self.protect and (self.existing is None or makes_network)
 
     def name_in(self, stack: str, key: str) -> str:
         """Name the cluster in AWS, so that two stacks in one account do not collide."""
@@ -248,7 +252,12 @@ class Cluster(Objects):
         if self.node_pools and existing.join is None:
             yield absent("existing", "join", message="must be given with nodePools: what nodes need to join")
         if self.node_pools and self.network is None:
-            yield absent("network", message="must be given with nodePools: {cidr} or {vpcId, subnetIds}")
+            allowed = (
+                "{vpcId, subnetIds} of existing.eksCluster" if existing.eks_cluster else "{cidr} or {vpcId, subnetIds}"
+            )
+            yield absent("network", message=f"must be given with nodePools: {allowed}")
+        if self.node_pools and existing.eks_cluster is not None:
+            yield from self._joining(existing)
         if existing.join is not None:
             made = self.network.cidr if self.network else None
             path = ("existing", "join", "serviceCidr")
@@ -261,7 +270,33 @@ class Cluster(Objects):
         if existing.eks_cluster is None and "access" in self.model_fields_set:
             yield Problem(path=("access",), message="needs existing.eksCluster", has_value=False)
 
+    def _joining(self, existing: Existing) -> Iterator[Problem]:
+        """Demand what nodes need to join a cluster of EKS: without it they start, and are never Ready."""
+        if self.network is not None and self.network.cidr is not None:
+            message = "must be left out: nodes join existing.eksCluster from its own network; give vpcId and subnetIds"
+            yield Problem(path=("network", "cidr"), value=self.network.cidr, message=message)
+        if existing.join is not None and not existing.join.security_group_ids:
+            message = (
+                "must name the cluster's security group (aws eks describe-cluster --query "
+                "cluster.resourcesVpcConfig.clusterSecurityGroupId), or nodes have the network's default group"
+            )
+            yield absent("existing", "join", "securityGroupIds", message=message)
+        if self.node_role.cni is None:
+            message = (
+                "must be given with existing.eksCluster and nodePools: true where the cluster's VPC CNI uses its "
+                "nodes' role, false where it has a role of its own"
+            )
+            yield absent("nodeRole", "cni", message=message)
+
+    def _node_role(self) -> Iterator[Problem]:
+        if "node_role" in self.model_fields_set and not self.node_pools:
+            yield Problem(path=("nodeRole",), message="goes with nodePools", has_value=False)
+        if self.existing is None and self.node_role.cni is not None:
+            message = "must be left out for a new cluster: its VPC CNI has a role of its own"
+            yield Problem(path=("nodeRole", "cni"), value=self.node_role.cni, message=message)
+
     def _nodes(self) -> Iterator[Problem]:
+        yield from self._node_role()
         for name, pool in self.node_pools.items():
             if pool.image is None and self.node_image is None:
                 yield absent("nodeImage", message=f"must be given: node pool {name} has no image of its own")

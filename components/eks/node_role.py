@@ -17,14 +17,16 @@ class NodeRoleArgs:
 
     place: Place
     access: Access
+    cni: bool = False
+    """Whether the cluster's VPC CNI acts under its nodes' role."""
 
 
 class NodeRole(pulumi.ComponentResource):
     """What a node is before any pod runs on it: it may join, find its own instance, and pull images.
 
     EKS' minimal policy would not do: nodeadm asks EC2 for the instance's name and its type's network interfaces. There
-    are no rights for the VPC CNI, which has a role of its own, and none for Session Manager, whose agent would be a way
-    into every node.
+    are rights for the VPC CNI only where it has no role of its own, and none for Session Manager, whose agent would be
+    a way into every node.
     """
 
     def __init__(self, name: str, args: NodeRoleArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -41,7 +43,7 @@ class NodeRole(pulumi.ComponentResource):
             aws.iam.RolePolicyAttachment(
                 f"{name}.{policy.name.lower()}", role=self.role.name, policy_arn=policy.arn(place.partition), opts=child
             )
-            for policy in policies.NODE
+            for policy in (*policies.NODE, *((policies.Managed.EKS_CNI,) if args.cni else ()))
         ]
         self.profile = aws.iam.InstanceProfile(name, role=self.role.name, tags=place.owned, opts=child)
         self.ready: list[pulumi.Resource] = [*grants, self.profile]

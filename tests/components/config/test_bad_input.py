@@ -31,6 +31,21 @@ def joined(services: str) -> dict[str, Any]:
     return configs.values(clusters={"bench": configs.existing(existing={"join": join})})
 
 
+ADOPTED = {"vpcId": "vpc-12345678", "subnetIds": {"eu-west-1a": "subnet-12345678"}}
+
+
+def of_eks(*, groups: tuple[str, ...] = ("sg-12345678",), cni: bool | None = True, **fields: Any) -> dict[str, Any]:
+    """A cluster of EKS that is there already, with a pool, whose nodes can join it."""
+    join = {"endpoint": "https://a", "certificateAuthority": "Y2E=", "serviceCidr": "10.0.0.0/24"}
+    default: dict[str, Any] = {
+        "existing": {"eksCluster": "lab", "join": {**join, "securityGroupIds": list(groups)}},
+        "network": ADOPTED,
+        "nodePools": {"work": configs.pool(zones=["eu-west-1a"])},
+        **({} if cni is None else {"nodeRole": {"cni": cni}}),
+    }
+    return configs.values(clusters={"bench": configs.existing(**{**default, **fields})})
+
+
 def in_queue(**fields: Any) -> dict[str, Any]:
     """A cluster with one flavor and one queue that has quota of it."""
     quota = {"name": "cpu", "nominalQuota": "1", **fields.pop("quota", {})}
@@ -148,6 +163,13 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         in_cluster(nodePools={"services": {**configs.SERVICES, "taints": [{"key": "x", "effect": "NoSchedule"}]}}),
         f"{BENCH}.nodePools.services.taints[0].effect",
     ),
+    ("EKS' network", of_eks(network={"cidr": "10.32.0.0/16"}), f'{BENCH}.network.cidr = "10.32.0.0/16": must be left out: nodes join existing.eksCluster from its own network; give vpcId and subnetIds'),
+    ("EKS' groups", of_eks(groups=()), f"{BENCH}.existing.join.securityGroupIds: must name the cluster's security group"),
+    ("EKS' CNI", of_eks(cni=None), f"{BENCH}.nodeRole.cni: must be given with existing.eksCluster and nodePools"),
+    ("CNI of a new cluster", in_cluster(nodeRole={"cni": True}), f"{BENCH}.nodeRole.cni = true: must be left out for a new cluster"),
+    ("node role of no node", of_eks(nodePools={}), f"{BENCH}.nodeRole: goes with nodePools"),
+    ("node role's word", of_eks(nodeRole={"cni": "yes"}), f'{BENCH}.nodeRole.cni = "yes": must be true or false, without quotes'),
+    ("node role's key", of_eks(nodeRole={"cni": True, "ssm": True}), f"{BENCH}.nodeRole.ssm: unknown key"),
     ("protection in quotes", in_cluster(protect="no"), f'{BENCH}.protect = "no": must be true or false, without quotes'),
     ("priority class", in_cluster(autoscaler={"pod": {"priorityClassName": "Not A Name"}}), f'{BENCH}.autoscaler.pod.priorityClassName = "Not A Name": must have the form'),
     (
@@ -325,6 +347,21 @@ def test_such_a_key_anywhere_else_is_only_unknown() -> None:
 )
 def test_queues_that_can_be_are_taken(sluice: dict[str, Any]) -> None:
     assert configs.load(sluice).groups
+
+
+@pytest.mark.accept("S15", part="a config that gives all that nodes need to join is taken")
+@pytest.mark.parametrize("cni", [True, False])
+def test_an_existing_cluster_of_eks_that_nodes_can_join_is_taken(*, cni: bool) -> None:
+    assert configs.load(of_eks(cni=cni)).groups == 1
+
+
+@pytest.mark.accept("S15", part="what nodes need to join is demanded, all of it at once")
+def test_all_that_nodes_need_to_join_is_demanded_at_once() -> None:
+    told = refusal(of_eks(groups=(), cni=None, network={"cidr": "10.32.0.0/16"}))
+    assert all(one in told for one in ("network.cidr", "join.securityGroupIds", "nodeRole.cni"))
+    told = refusal(of_eks(existing={"eksCluster": "lab"}, network=None))
+    assert f"{BENCH}.existing.join: must be given with nodePools" in told
+    assert f"{BENCH}.network: must be given with nodePools: {{vpcId, subnetIds}} of existing.eksCluster" in told
 
 
 def test_the_default_config_is_right() -> None:
