@@ -12,6 +12,7 @@ from components.config.base import Problem
 from components.config.clusters import Cluster
 from components.config.reading import Raw, Stack
 from components.config.stack import StackConfig
+from components.config.validation import scaler_checks
 from components.networking import subnets
 from components.nodes import grid, image_recipe, type_choice
 from components.objects import flavor_coverage
@@ -64,7 +65,12 @@ class Loaded:
             for key, cluster in self.stack.config.clusters.items()
             for told in flavor_coverage.warnings(cluster, self.grids[key].groups)
         ]
-        return (*(() if quota is None else (quota,)), *flavors)
+        limits = [
+            f"cluster {key}: {told}"
+            for key, cluster in self.stack.config.clusters.items()
+            for told in scaler_checks.warnings(cluster)
+        ]
+        return (*(() if quota is None else (quota,)), *flavors, *limits)
 
 
 def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) -> Loaded:

@@ -136,9 +136,12 @@ RAY_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
 """Label on workers of a RayCluster: the number of their replica, which all hosts of one replica share."""
 
 # Auto Scaling group tags, as the cluster-autoscaler defines them
+TAG_AUTOSCALER: Final = "k8s.io/cluster-autoscaler/"
+"""Begins all tags that speak of a group to autoscalers."""
 TAG_ENABLED: Final = "k8s.io/cluster-autoscaler/enabled"
 TAG_TEMPLATE_LABEL: Final = "k8s.io/cluster-autoscaler/node-template/label/"
 TAG_TEMPLATE_TAINT: Final = "k8s.io/cluster-autoscaler/node-template/taint/"
+TAG_TEMPLATE_UNNEEDED: Final = "k8s.io/cluster-autoscaler/node-template/autoscaling-options/scaledownunneededtime"
 TAG_TEMPLATE_RESOURCES: Final = "k8s.io/cluster-autoscaler/node-template/resources/"
 
 # Well-known node labels
@@ -187,6 +190,11 @@ def machine_label(machine_type: str) -> str:
 def tag_label(tag: str) -> str:
     """Name the node label that carries a pool's tag."""
     return f"tag.{version.GROUP}/{tag}"
+
+
+def discovery_tag(cluster: str) -> str:
+    """Return the AWS tag by which cluster-autoscaler's own default discovery finds a cluster's groups."""
+    return f"{TAG_AUTOSCALER}{cluster}"
 
 
 def cluster_tag(cluster: str) -> str:

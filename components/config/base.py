@@ -86,11 +86,26 @@ def _cidr(text: str) -> str:
 Cidr = Annotated[str, AfterValidator(_cidr)]
 """A block of IPv4 addresses."""
 
+_PRINCIPAL: Final = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[^*\s]+$"
+_SESSION: Final = r"arn:(?P<partition>aws[a-z-]*):sts::(?P<account>[0-9]{12}):assumed-role/(?P<role>[^/]+)/.*"
+
+
+def _principal(text: str) -> str:
+    if found := re.fullmatch(_SESSION, text):
+        role = f"arn:{found['partition']}:iam::{found['account']}:role/{found['role']}"
+        raise ValueError(f"is a session; give its role, as IAM shows it: {role}, with its path if it has one")
+    if not re.fullmatch(_PRINCIPAL, text):
+        raise ValueError("must be the ARN of an IAM role or user, such as arn:aws:iam::123456789012:role/platform")
+    return text
+
+
 AccountId = Annotated[str, Field(pattern=r"^[0-9]{12}$")]
 """An AWS account, as text of 12 digits."""
 TopicArn = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$")]
 """The ARN of a topic of SNS."""
-IamPrincipal = Annotated[str, Field(max_length=2048, pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[^*\s]+$")]
+IamPrincipal = Annotated[
+    str, Field(max_length=2048, json_schema_extra={"pattern": _PRINCIPAL}), AfterValidator(_principal)
+]
 """The ARN of an IAM role or user."""
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Final
@@ -136,10 +137,20 @@ class Existing(Section):
     kubeconfig of who runs Pulumi says is not."""
 
 
+RELEASE: Final = r"^1\.[0-9]{2}\.[0-9]+-20[0-9]{6}$"
+
+
+def _release(text: str) -> str:
+    if not re.fullmatch(RELEASE, text):
+        own = "is an image of your own: give it as image.imageId of a node pool; " if text.startswith("ami-") else ""
+        raise ValueError(f"{own}must be a release of EKS' image such as 1.36.2-20261101: Kubernetes version, then date")
+    return text
+
+
 class NodeImage(Section):
     """The image of nodes: EKS' own, of Amazon Linux 2023."""
 
-    release: Annotated[str, Field(pattern=r"^1\.[0-9]{2}\.[0-9]+-20[0-9]{6}$")]
+    release: Annotated[str, Field(json_schema_extra={"pattern": RELEASE}), AfterValidator(_release)]
     """Its release, pinned, such as 1.36.2-20261101: a preview never changes by itself."""
 
 

@@ -23,6 +23,8 @@ SERVICES: Final = "k8s-services"
 SERVICES_TAINT: Final = Taint(key="CriticalAddonsOnly", value="true", effect=TaintEffect.NO_SCHEDULE)
 """Keeps users' pods off these nodes; EKS' add-ons, the runtime and what comes with it tolerate it."""
 
+ROOT_GIB_MIN: Final = 20
+"""The size of EKS' images and of those of pipelines; an instance with less does not start."""
 IOPS_PER_GIB: Final = 500
 IOPS_PER_MIB: Final = 4
 """What gp3 demands."""
@@ -48,8 +50,8 @@ InstanceTypes = Annotated[
 class RootVolume(Section):
     """A node's disk: encrypted, gp3."""
 
-    size_gib: Annotated[int, Field(ge=8, le=16_384)] = 50
-    """Its size."""
+    size_gib: Annotated[int, Field(ge=ROOT_GIB_MIN, le=16_384)] = 50
+    """Its size. EKS' images and those of pipelines need 20 GiB."""
     iops: Annotated[int, Field(ge=3000, le=80_000)] = 3000
     """Operations a second."""
     throughput_mib: Annotated[int, Field(ge=125, le=2000)] = 125

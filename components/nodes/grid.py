@@ -13,6 +13,7 @@ from typing import Final
 from autoscaler.api import keys, names, node_resources
 from autoscaler.api.resources.types import Taint, TaintEffect
 from autoscaler.api.settings.node_groups import TAGS_MAX, NodeGroupKey, NodeGroupSpec
+from components.config.autoscaler import NodeScaler
 from components.config.base import Problem
 from components.config.clusters import Cluster
 from components.config.node_pools import NodePool
@@ -279,14 +280,24 @@ class _Builder:
         tags = {
             **self.tags,
             keys.TAG_ENABLED: "true",
+            keys.discovery_tag(self.cluster_name): "owned",
             keys.cluster_tag(self.cluster_name): "owned",
             keys.INSTANCE_POOL: self.pool_name,
             NAME_TAG: name(self.cluster_name, key),
             **{f"{keys.TAG_TEMPLATE_LABEL}{label}": value for label, value in labels.items()},
             **{f"{keys.TAG_TEMPLATE_TAINT}{taint.key}": f"{taint.value}:{taint.effect}" for taint in taints},
             **{f"{keys.TAG_TEMPLATE_RESOURCES}{resource}": amount for resource, amount in resources.items()},
+            **self._options(),
         }
         return _Draft(labels=labels, taints=taints, resources=resources, tags=tags)
+
+    def _options(self) -> dict[str, str]:
+        """Tell the upstream cluster-autoscaler, where it scales the groups, how long an instance may be idle."""
+        limits = self.pool.limits
+        is_given = "max_idle_seconds" in limits.model_fields_set
+        if self.cluster.autoscaler.node_scaler is NodeScaler.NATIVE or not is_given:
+            return {}
+        return {keys.TAG_TEMPLATE_UNNEEDED: f"{limits.max_idle_seconds}s"}
 
     def _registered_labels(self, zone: str, offer: InstanceTypeOffer) -> dict[str, str]:
         """Return the labels that the kubelet registers its node with."""

@@ -14,12 +14,12 @@ from typing import Any, Final
 import yaml
 
 from components import userdata
+from components.config.node_pools import ROOT_GIB_MIN
 from components.config.stack import Backend, MachineImage, StackConfig, Task
-from components.config.validation import checks
 
 LIMIT_CHARACTERS: Final = 16_000
 """Image Builder takes no longer document."""
-ROOT_GIB: Final = checks.PIPELINE_ROOT_GIB
+ROOT_GIB: Final = ROOT_GIB_MIN
 """The disk of an image; a pool's rootVolume cannot be smaller."""
 
 NODE_PACKAGES: Final = ("awscli", "ca-certificates", "conntrack", "containerd", "curl", "iptables", "nftables", "socat")

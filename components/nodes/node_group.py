@@ -22,13 +22,6 @@ ROOT_DEVICE: Final = "/dev/xvda"
 """The root disk of EKS' images and of Debian's."""
 WAIT: Final = "10m"
 NO_WAIT: Final = "0"
-_GROUP_ONLY: Final = (
-    keys.TAG_ENABLED,
-    keys.TAG_TEMPLATE_LABEL,
-    keys.TAG_TEMPLATE_TAINT,
-    keys.TAG_TEMPLATE_RESOURCES,
-)
-"""Tags that speak of the group and say nothing about an instance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +111,8 @@ def wait(pool: NodePool, spec: NodeGroupSpec) -> str:
 
 
 def instance_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Choose the tags that instances and disks carry too: whose they are, and who pays."""
-    return {key: value for key, value in sorted(tags.items()) if not key.startswith(_GROUP_ONLY)}
+    """Choose the tags that instances and disks carry too: whose they are, and who pays. Others speak of the group."""
+    return {key: value for key, value in sorted(tags.items()) if not key.startswith(keys.TAG_AUTOSCALER)}
 
 
 def group_tags(tags: Mapping[str, str]) -> list[aws.autoscaling.GroupTagArgs]:

@@ -12,7 +12,7 @@ from autoscaler.api.resources.types import TaintEffect
 from components import userdata
 from components.config.base import Location, Problem, absent
 from components.config.node_pools import SERVICES, SERVICES_TAINT
-from components.config.validation import machine_checks, queue_checks
+from components.config.validation import machine_checks, queue_checks, scaler_checks
 from components.config.validation.known import known
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 RETENTION_DAYS: Final = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922)
 """The periods that CloudWatch knows, up to eight years."""
 DEFAULT_ACCOUNT: Final = "aws"
-PIPELINE_ROOT_GIB: Final = 20
 
 
 def services_pool(cluster: Cluster) -> Iterator[Problem]:
@@ -46,9 +45,6 @@ def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
     here = ("nodePools", name)
     if pool.node_type == SERVICES:
         yield from _for_services(here, pool)
-    if pool.image is not None and pool.image.pipeline is not None and pool.root_volume.size_gib < PIPELINE_ROOT_GIB:
-        message = f"must be at least {PIPELINE_ROOT_GIB}, the size of a pipeline's images"
-        yield Problem(path=(*here, "rootVolume", "sizeGib"), value=pool.root_volume.size_gib, message=message)
     for label, reason in userdata.refused_labels(pool.labels).items():
         yield Problem(path=(*here, "labels", label), value=pool.labels[label], message=reason)
     for key in pool.labels:
@@ -121,6 +117,7 @@ def references(cluster: Cluster) -> Iterator[Problem]:
     yield from queue_checks.queues(cluster)
     yield from _workers(cluster)
     yield from machine_checks.machines(cluster)
+    yield from scaler_checks.upstream(cluster)
     yield from _secret_namespaces(cluster)
     yield from _system_namespaces(cluster)
 

@@ -31,6 +31,12 @@ def joined(services: str) -> dict[str, Any]:
     return configs.values(clusters={"bench": configs.existing(existing={"join": join})})
 
 
+def upstream(**fields: Any) -> dict[str, Any]:
+    """A cluster that the upstream cluster-autoscaler scales."""
+    pools = {"services": configs.SERVICES, "work": configs.pool(**fields)}
+    return in_cluster(nodePools=pools, autoscaler={"nodeScaler": "cluster-autoscaler"})
+
+
 ADOPTED = {"vpcId": "vpc-12345678", "subnetIds": {"eu-west-1a": "subnet-12345678"}}
 
 
@@ -117,7 +123,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("both networks", in_cluster(network={"cidr": "10.0.0.0/16", "vpcId": "vpc-12345678"}), f"{BENCH}.network: give either cidr"),
     ("one subnet", in_cluster(network={"vpcId": "vpc-12345678", "subnetIds": {"eu-west-1a": "subnet-12345678"}}), "two zones at least"),
     ("open endpoint", in_cluster(endpoint={"public": True}), f"{BENCH}.endpoint.allowedCidrs: must be given"),
-    ("release", in_cluster(nodeImage={"release": "latest"}), f'{BENCH}.nodeImage.release = "latest": must have the form'),
+    ("release", in_cluster(nodeImage={"release": "latest"}), f'{BENCH}.nodeImage.release = "latest": must be a release of EKS\' image such as 1.36.2-20261101'),
     ("other release", in_cluster(nodeImage={"release": "1.37.0-20261101"}), "must be a release of kubernetesVersion, 1.36"),
     ("no image", in_cluster(nodeImage=None), f"{BENCH}.nodeImage: must be given: node pool services"),
     ("pool name", in_cluster(nodePools={"Work_er": configs.pool()}), f"{BENCH}.nodePools.Work_er: the name must have the form"),
@@ -163,6 +169,14 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         in_cluster(nodePools={"services": {**configs.SERVICES, "taints": [{"key": "x", "effect": "NoSchedule"}]}}),
         f"{BENCH}.nodePools.services.taints[0].effect",
     ),
+    ("EKS image's disk", in_pool(rootVolume={"sizeGib": 19}), f"{POOL}.rootVolume.sizeGib = 19: must be at least 20"),
+    ("ephemeral upstream", upstream(ephemeral=True), f"{POOL}.ephemeral = true: goes with nodeScaler: native"),
+    ("disabled upstream", upstream(enabled=False), f"{POOL}.enabled = false: goes with nodeScaler: native"),
+    ("pool's limit upstream", upstream(limits={"maxActiveInstances": 3}), f"{POOL}.limits.maxActiveInstances = 3: goes with nodeScaler: native; the upstream cluster-autoscaler knows no limit of a whole pool: use maxPerGroup"),
+    ("month upstream", upstream(limits={"targetMaxSecondsPerMonth": 9}), f"{POOL}.limits.targetMaxSecondsPerMonth = 9: goes with nodeScaler: native"),
+    ("session for a role", in_cluster(access={"admins": ["arn:aws:sts::123456789012:assumed-role/platform/me"]}), f'{BENCH}.access.admins[0] = "arn:aws:sts::123456789012:assumed-role/platform/me": is a session; give its role, as IAM shows it: arn:aws:iam::123456789012:role/platform, with its path if it has one'),
+    ("no principal", in_cluster(access={"admins": ["platform"]}), f'{BENCH}.access.admins[0] = "platform": must be the ARN of an IAM role or user, such as arn:aws:iam::123456789012:role/platform'),
+    ("image for a release", in_cluster(nodeImage={"release": "ami-0123456789abcdef0"}), f'{BENCH}.nodeImage.release = "ami-0123456789abcdef0": is an image of your own: give it as image.imageId of a node pool; must be'),
     ("EKS' network", of_eks(network={"cidr": "10.32.0.0/16"}), f'{BENCH}.network.cidr = "10.32.0.0/16": must be left out: nodes join existing.eksCluster from its own network; give vpcId and subnetIds'),
     ("EKS' groups", of_eks(groups=()), f"{BENCH}.existing.join.securityGroupIds: must name the cluster's security group"),
     ("EKS' CNI", of_eks(cni=None), f"{BENCH}.nodeRole.cni: must be given with existing.eksCluster and nodePools"),
@@ -266,7 +280,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("narrow services", in_cluster(network={"cidr": "10.32.0.0/16", "serviceCidr": "10.0.0.0/25"}), "must be from /12 to /24"),
     ("joined overlap", joined("10.32.4.0/24"), 'existing.join.serviceCidr = "10.32.4.0/24": must not overlap cidr'),
     ("throughput", in_pool(rootVolume={"throughputMib": 1000}), f"{POOL}.rootVolume.throughputMib = 1000: must be at most 750"),
-    ("iops", in_pool(rootVolume={"sizeGib": 8, "iops": 5000}), f"{POOL}.rootVolume.iops = 5000: must be at most 4000"),
+    ("iops", in_pool(rootVolume={"sizeGib": 20, "iops": 10001}), f"{POOL}.rootVolume.iops = 10001: must be at most 10000"),
     ("public network", in_cluster(network={"cidr": "8.8.0.0/16"}), f'{BENCH}.network.cidr = "8.8.0.0/16": must be private'),
     ("no prefix", in_cluster(network={"cidr": "10.0.0.0"}), "must be an IPv4 block such as 10.32.0.0/16 (its length is missing)"),
     ("netmask", in_cluster(network={"cidr": "10.0.0.0/255.255.0.0"}), "must be an IPv4 block such as 10.32.0.0/16"),

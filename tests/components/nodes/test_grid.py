@@ -126,6 +126,7 @@ def test_every_group_carries_discovery_and_template_tags() -> None:
         "cost": "research",
         "Name": "c.gpu.eu-west-1b.p3.8xlarge",
         "k8s.io/cluster-autoscaler/enabled": "true",
+        "k8s.io/cluster-autoscaler/c": "owned",
         "kubernetes.io/cluster/c": "owned",
         "sluice.dev/instance-pool": "gpu",
         f"{template}/label/node.type": "bai-worker",
@@ -294,3 +295,25 @@ def test_services_nodes_of_a_new_cluster_are_for_the_clusters_services_unless_th
     assert taint_tags(configs.existing(nodePools={"services": {**services, "taints": own}}), "services") == (
         SERVICES_TAINT
     )
+
+
+IDLE_TAG = "k8s.io/cluster-autoscaler/node-template/autoscaling-options/scaledownunneededtime"
+
+
+@pytest.mark.parametrize(("scaler", "want"), [("cluster-autoscaler", "600s"), ("native", None)])
+def test_the_upstream_autoscaler_is_told_how_long_instances_may_be_idle(scaler: str, want: str | None) -> None:
+    pools = {"services": {**configs.SERVICES, "limits": {"maxIdleSeconds": 600}}}
+    fields = configs.cluster(nodePools=pools, autoscaler={"nodeScaler": scaler})
+    group = configs.of_cluster(fields).grids["bench"].groups[0]
+    assert group.tags.get(IDLE_TAG) == want
+    assert (
+        IDLE_TAG
+        not in configs.of_cluster(configs.cluster(autoscaler={"nodeScaler": scaler})).grids["bench"].groups[0].tags
+    )
+
+
+def test_money_that_nobody_keeps_is_warned_of() -> None:
+    pools = {"services": configs.SERVICES, "w": configs.pool(limits={"targetMaxCostPerMonth": 5})}
+    fields = configs.cluster(nodePools=pools, autoscaler={"nodeScaler": "cluster-autoscaler"})
+    loaded = configs.load(configs.values(clusters={"bench": fields}, alarms={"emails": ["a@x.org"]}))
+    assert any("cluster bench: node pool w: targetMaxCostPerMonth is a budget" in one for one in loaded.warnings)
