@@ -87,6 +87,8 @@ def _check(files: Sequence[Path]) -> int:
         except OSError as error:
             wrong += 1
             print(error, file=sys.stderr)
+        except problems.IncompleteError as error:
+            print(f"{file}: cannot be checked without its environment; `pulumi preview` can: {error}", file=sys.stderr)
         except problems.ConfigError as error:
             wrong += 1
             print(f"{file}: {error}", file=sys.stderr)

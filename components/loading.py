@@ -90,7 +90,7 @@ def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) 
         over = grid.quota(sum(len(one.groups) for one in grids.values()), examined.config.asg_quota)
         found += [over] if over else []
     if found or examined.config is None:
-        raise problems.ConfigError([raw.discreet(one) for one in found])
+        raise problems.of_file([raw.discreet(one) for one in found], has_environment=raw.has_environment)
     config = examined.config.model_copy(update={"clusters": clusters})
     stack = Stack(name=raw.stack, region=str(raw.region), config=config)
     return Loaded(stack=stack, grids=grids, zones=offered.zones if offered else {}, prices=costs)

@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pulumi
@@ -24,6 +25,25 @@ class ConfigError(pulumi.RunError):
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         lines = [f"the stack config has {count}; nothing was made:", *(f"  {told(one)}" for one in self.problems)]
         super().__init__("\n".join(lines))
+
+
+class IncompleteError(ConfigError):
+    """Nothing is wrong but for what is missing, and that may come from an environment."""
+
+
+def of_file(problems: Sequence[Problem], *, has_environment: bool) -> ConfigError:
+    """Say what is wrong; what is missing may come from the environment that a file names."""
+    if not has_environment:
+        return ConfigError(problems)
+    noted = [
+        replace(one, message=f"{one.message} (it may come from the environment)") if _is_missing(one) else one
+        for one in problems
+    ]
+    return IncompleteError(noted) if all(map(_is_missing, problems)) else ConfigError(noted)
+
+
+def _is_missing(problem: Problem) -> bool:
+    return not problem.has_value and problem.message.startswith("must be given")
 
 
 def told(problem: Problem) -> str:

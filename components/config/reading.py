@@ -8,21 +8,21 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
 import pulumi
 from pydantic import TypeAdapter, ValidationError
 
-from components.config import problems, yaml_text
+from components.config import namespaces, problems, yaml_text
 from components.config.base import SECRET_NAME, Location, Problem, absent
 from components.config.clusters import NAME_MAX, Cluster, ClusterName
 from components.config.stack import REGION, StackConfig
 
 PREFIX: Final = f"{problems.NAMESPACE}:"
 SECRETS: Final = "secrets"
-REGION_KEY: Final = "aws:region"
+REGION_KEY: Final = namespaces.REGION_KEY
 _TEXT: Final = frozenset({"accountId"})
 _PARTITIONS: Final[Mapping[str, str]] = {
     "cn-": "aws-cn",
@@ -63,7 +63,9 @@ class Raw:
     secret_keys: frozenset[str]
     """Keys of `values` that hold a secret, and aws:region if it is one."""
     faults: tuple[Problem, ...] = ()
-    """What is wrong with sluice:secrets."""
+    """What is wrong with sluice:secrets, and with keys of other namespaces."""
+    has_environment: bool = False
+    """Whether more config comes from an environment of Pulumi, which only the engine reads."""
 
     @classmethod
     def of(cls, stack: str, config: Mapping[str, Any], secret_keys: frozenset[str], *, decrypted: bool = True) -> Self:
@@ -78,7 +80,7 @@ class Raw:
             secret_keys=frozenset(
                 key.removeprefix(PREFIX) for key in secret_keys if key == REGION_KEY or key.removeprefix(PREFIX) in ours
             ),
-            faults=tuple(_secret_faults(secrets, decrypted=decrypted)),
+            faults=(*_secret_faults(secrets, decrypted=decrypted), *namespaces.problems(config)),
         )
 
     def discreet(self, problem: Problem) -> Problem:
@@ -106,8 +108,10 @@ def of_file(path: Path) -> Raw:
     config = config if isinstance(config, Mapping) else {}
     if wrong := yaml_text.unfit(config):
         raise problems.ConfigError(wrong)
+    config = {namespaces.whole(key): value for key, value in config.items()}
     hidden = frozenset(key for key, value in config.items() if _holds_secret(value))
-    return Raw.of(name, config, hidden, decrypted=False)
+    raw = Raw.of(name, config, hidden, decrypted=False)
+    return replace(raw, has_environment=bool(isinstance(found, Mapping) and found.get("environment")))
 
 
 def secret(name: str) -> pulumi.Output[str]:

@@ -63,11 +63,13 @@ def raw(
     stack: str = "test",
     secrets: Mapping[str, str] | None = None,
     secret_keys: frozenset[str] = frozenset(),
+    outside: Mapping[str, Any] | None = None,
 ) -> reading.Raw:
     """Config as it would be found in a stack's file."""
     config = {f"sluice:{key}": value for key, value in (values() if sluice is None else sluice).items()}
     config |= {"sluice:secrets": dict(secrets)} if secrets else {}
     config |= {"aws:region": region} if region else {}
+    config |= outside or {}
     return reading.Raw.of(stack, config, secret_keys)
 
 

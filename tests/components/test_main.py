@@ -44,6 +44,33 @@ def test_check_warns_of_what_may_be_meant_and_does_not_fail(tmp_path: Path, caps
     assert f"{file}: warning: cluster bench: flavor f: no node pool has nodes with kind=fast" in capsys.readouterr().err
 
 
+def _in_environment(tmp_path: Path, **sluice: object) -> Path:
+    config = {f"sluice:{key}": value for key, value in sluice.items()}
+    made = tmp_path / "Pulumi.test.yaml"
+    made.write_text(json.dumps({"environment": ["platform/dev"], "config": config}))
+    return made
+
+
+def test_what_is_missing_may_come_from_the_files_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = _in_environment(tmp_path, clusters=configs.values()["clusters"])
+    assert command.main(["check", str(file)]) == 0
+    printed = capsys.readouterr().err
+    assert f"{file}: cannot be checked without its environment" in printed
+    assert "sluice:accountId: must be given (it may come from the environment)" in printed
+    assert "aws:region: must be given, such as eu-west-1 (it may come from the environment)" in printed
+    file = _in_environment(tmp_path, clusters=configs.values()["clusters"], asgQuota=0)
+    assert command.main(["check", str(file)]) == 1
+    assert "sluice:asgQuota = 0: must be at least 1" in capsys.readouterr().err
+
+
+def test_a_key_without_a_namespace_is_ours_as_pulumi_reads_it(tmp_path: Path) -> None:
+    made = tmp_path / "Pulumi.test.yaml"
+    made.write_text(json.dumps({"config": {"aws:region": configs.REGION, **configs.values()}}))
+    assert command.main(["check", str(made)]) == 0
+
+
 def test_node_groups_are_printed_as_the_simulation_reads_them(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["nodegroups", str(file)]) == 0
     groups = NodeGroups.model_validate_json(capsys.readouterr().out)
