@@ -20,6 +20,8 @@ for warning in (*loaded.warnings, *leaving):
 account = aws.Provider(
     "aws",
     region=stack.region,
+    profile=config.aws.profile,
+    assume_roles=[aws.ProviderAssumeRoleArgs(role_arn=role)] if (role := config.aws.assume_role) else None,
     allowed_account_ids=[config.account_id],
     default_tags=aws.ProviderDefaultTagsArgs(tags={**config.tags, place.STACK_TAG: stack.name}),
 )

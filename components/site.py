@@ -16,7 +16,7 @@ from components.access import viewers
 from components.config.autoscaler import NodeScaler
 from components.config.clusters import Cluster
 from components.config.node_pools import SERVICES
-from components.eks import addons, cluster, node_role, storage
+from components.eks import addons, cluster, kubeconfigs, node_role, storage
 from components.loading import Loaded
 from components.monitoring import dashboards
 from components.networking import network
@@ -98,7 +98,9 @@ class Site(pulumi.ComponentResource):
             return cluster.ExistingCluster(self._name, known, self._child).access
         if self._network is None:
             raise ValueError(f"cluster {place.cluster}: a new cluster needs a network")
-        args = cluster.EksClusterArgs(place=place, config=config, network=self._network)
+        chosen = self._args.loaded.stack.config.aws
+        caller = kubeconfigs.Caller(profile=chosen.profile, role_arn=chosen.assume_role)
+        args = cluster.EksClusterArgs(place=place, config=config, network=self._network, caller=caller)
         made = cluster.EksCluster(self._name, args, self._child)
         given = addons.AddonsArgs(place=place, cluster=made.identity, versions=config.addons, after=made.entries)
         self._networking = addons.NetworkingAddons(f"{self._name}.networking", given, self._child).ready

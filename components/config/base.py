@@ -107,6 +107,17 @@ IamPrincipal = Annotated[
     str, Field(max_length=2048, json_schema_extra={"pattern": _PRINCIPAL}), AfterValidator(_principal)
 ]
 """The ARN of an IAM role or user."""
+_ROLE: Final = r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/[^*\s]+$"
+
+
+def _role(text: str) -> str:
+    if _principal(text) and not re.fullmatch(_ROLE, text):
+        raise ValueError("is a user, and only roles can be assumed: give arn:aws:iam::ACCOUNT:role/NAME")
+    return text
+
+
+RoleArn = Annotated[str, Field(max_length=2048, json_schema_extra={"pattern": _ROLE}), AfterValidator(_role)]
+"""The ARN of an IAM role."""
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 SecurityGroupId = Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from autoscaler.api.resources.pools import InstanceTypeName
 from autoscaler.api.resources.types import DnsLabel
-from components.config.base import AccountId, AwsTags, ImageId, Problem, Section, TopicArn, absent
+from components.config.base import AccountId, AwsTags, ImageId, Problem, RoleArn, Section, TopicArn, absent
 from components.config.clusters import Cluster, ClusterKey
 
 Email = Annotated[str, Field(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")]
@@ -20,6 +20,15 @@ ContainerImage = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[
 ImageName = Annotated[DnsLabel, Field(max_length=48)]
 """It begins the names of the pipeline's role, of which AWS allows 64 characters."""
 REGION: Final = r"^[a-z]{2}(-[a-z]+)+-[0-9]$"
+
+
+class Aws(Section):
+    """Who acts in AWS. Default: the credentials of who runs Pulumi, as the aws command finds them."""
+
+    profile: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s-][^\s]*$")] | None = None
+    """A profile of the aws command's configuration."""
+    assume_role: RoleArn | None = None
+    """The ARN of a role to assume, with these credentials. access.admins of a new cluster must name it."""
 
 
 class Alarms(Section):
@@ -88,6 +97,8 @@ class StackConfig(Section):
 
     account_id: AccountId
     """The AWS account, in quotes. The stack refuses to work in another one."""
+    aws: Aws = Aws()
+    """Who acts in AWS."""
     asg_quota: Annotated[int, Field(ge=1, le=10_000)] = 200
     """How many Auto Scaling groups the account may have in the region."""
     tags: AwsTags = {}
@@ -105,6 +116,20 @@ class StackConfig(Section):
         for key, cluster in self.clusters.items():
             yield from self._images(key, cluster)
             yield from self._money(key, cluster)
+            yield from self._way_in(key, cluster)
+
+    def _way_in(self, key: str, cluster: Cluster) -> Iterator[Problem]:
+        role = self.aws.assume_role
+        if (
+            role is not None
+            and cluster.existing is None
+            and cluster.access.admins
+            and role not in cluster.access.admins
+        ):
+            message = f"must name {role} too: it is sluice:aws.assumeRole, which runs `pulumi up`"
+            yield Problem(
+                path=("clusters", key, "access", "admins"), value=list(cluster.access.admins), message=message
+            )
 
     def _images(self, key: str, cluster: Cluster) -> Iterator[Problem]:
         for name, pool in cluster.node_pools.items():

@@ -68,6 +68,8 @@ class EksClusterArgs:
     place: Place
     config: clusters.Cluster
     network: Network
+    caller: kubeconfigs.Caller = kubeconfigs.ITSELF
+    """As whom the stack acts in the cluster."""
 
 
 class EksCluster(pulumi.ComponentResource):
@@ -159,7 +161,11 @@ class EksCluster(pulumi.ComponentResource):
         authority = cluster.certificate_authority.apply(lambda found: found.data or "")
         kubeconfig = pulumi.Output.all(cluster.name, cluster.endpoint, authority).apply(
             lambda found: kubeconfigs.of_eks(
-                cluster=found[0], region=region, endpoint=found[1], certificate_authority=found[2]
+                cluster=found[0],
+                region=region,
+                endpoint=found[1],
+                certificate_authority=found[2],
+                caller=args.caller,
             )
         )
         ways = _Providers(

@@ -6,18 +6,37 @@ would be dead after fifteen minutes and readable for ever.
 
 import json
 import shlex
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 from urllib import parse
 
 import yaml
 
 
-def of_eks(*, cluster: str, region: str, endpoint: str, certificate_authority: str) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """As whom tokens are asked for; by default as the aws command finds it."""
+
+    profile: str | None = None
+    role_arn: str | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """The options of the aws command."""
+        given = {"--profile": self.profile, "--role-arn": self.role_arn}
+        return [part for option, value in given.items() if value is not None for part in (option, value)]
+
+
+ITSELF: Final = Caller()
+
+
+def of_eks(*, cluster: str, region: str, endpoint: str, certificate_authority: str, caller: Caller = ITSELF) -> str:
     """Write a kubeconfig for a cluster of EKS, as JSON, which is YAML."""
+    token = ["eks", "get-token", "--cluster-name", cluster, "--region", region, "--output", "json"]
     command = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "aws",
-        "args": ["eks", "get-token", "--cluster-name", cluster, "--region", region, "--output", "json"],
+        "args": [*token, *caller.options],
         "interactiveMode": "Never",
     }
     return json.dumps(

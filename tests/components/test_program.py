@@ -109,6 +109,22 @@ def test_the_order_is_that_of_the_design() -> None:
     assert [(one.name, other.name) for one, other in pairs if not _after(world, one, other)] == []
 
 
+ROLE = f"arn:aws:iam::{configs.ACCOUNT}:role/deployer"
+
+
+def test_the_chosen_profile_and_role_act_in_aws_and_in_the_cluster() -> None:
+    sluice = configs.values(aws={"profile": "work", "assumeRole": ROLE})
+    world = evaluate({"aws:region": configs.REGION, **{f"sluice:{key}": value for key, value in sluice.items()}})
+    provider = world.one("providers:aws").inputs
+    assert (provider["profile"], json.loads(provider["assumeRoles"])) == ("work", [{"roleArn": ROLE}])
+    for way in world.of_type("providers:kubernetes"):
+        command = json.loads(way.inputs["kubeconfig"])["users"][0]["user"]["exec"]["args"]
+        assert command[-4:] == ["--profile", "work", "--role-arn", ROLE]
+    plain = of_cluster()
+    assert not plain.one("providers:aws").inputs.keys() & {"profile", "assumeRoles"}
+    assert "--profile" not in plain.text()
+
+
 def test_nobody_talks_to_a_new_cluster_before_its_networking_is_there() -> None:
     """The provider reads the API's schema once, at its start: a 401 then would last for the whole `up`."""
     world = of_cluster()
