@@ -16,7 +16,7 @@ from components.config.validation import scaler_checks
 from components.networking import subnets
 from components.nodes import grid, image_recipe, type_choice
 from components.objects import flavor_coverage
-from components.regions import offerings, prices
+from components.regions import examples, offerings, prices
 
 OFFERINGS: Final = Path(__file__).parent.parent / offerings.DIRECTORY
 PRICES: Final = Path(__file__).parent.parent / prices.DIRECTORY
@@ -33,6 +33,8 @@ class Loaded:
     """The region's zones with their ids; empty where no cluster has a node pool."""
     prices: Mapping[str, PriceList] = field(default_factory=dict)
     """What instances of each cluster's pools cost, by cluster key."""
+    examples: tuple[str, ...] = ()
+    """What of the data is an example, in words."""
 
     def control_plane_zones(self, key: str) -> tuple[str, ...]:
         """Name the zones in which a new cluster's control plane stands; none for a cluster that is there."""
@@ -70,7 +72,7 @@ class Loaded:
             for key, cluster in self.stack.config.clusters.items()
             for told in scaler_checks.warnings(cluster)
         ]
-        return (*(() if quota is None else (quota,)), *flavors, *limits)
+        return (*(() if quota is None else (quota,)), *flavors, *limits, *self.examples)
 
 
 def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) -> Loaded:
@@ -84,6 +86,9 @@ def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) 
     grids = {key: _grid(raw, key, cluster, offered) for key, cluster in clusters.items()}
     found += [_under(key, one) for key, made in grids.items() for one in made.problems]
     costs = _prices(raw, clusters, found, price_directory)
+    account, region = str(raw.values.get("accountId")), str(raw.region)
+    if raw.is_acted_on:
+        found += examples.money(account, region, clusters, costs)
     found += _control_planes(examined.clusters, offered)
     found += _recipes(examined.config)
     if examined.config is not None:
@@ -93,7 +98,13 @@ def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) 
         raise problems.of_file([raw.discreet(one) for one in found], has_environment=raw.has_environment)
     config = examined.config.model_copy(update={"clusters": clusters})
     stack = Stack(name=raw.stack, region=str(raw.region), config=config)
-    return Loaded(stack=stack, grids=grids, zones=offered.zones if offered else {}, prices=costs)
+    return Loaded(
+        stack=stack,
+        grids=grids,
+        zones=offered.zones if offered else {},
+        prices=costs,
+        examples=tuple(examples.warnings(account, region, offered, costs)),
+    )
 
 
 def _offerings(

@@ -64,6 +64,8 @@ class Raw:
     """Keys of `values` that hold a secret, and aws:region if it is one."""
     faults: tuple[Problem, ...] = ()
     """What is wrong with sluice:secrets, and with keys of other namespaces."""
+    is_acted_on: bool = False
+    """Whether what it says is made now: `pulumi up`, not a preview or a check."""
     has_environment: bool = False
     """Whether more config comes from an environment of Pulumi, which only the engine reads."""
 
@@ -97,7 +99,8 @@ def of_program() -> Raw:
     environment = pulumi.runtime.config.get_config_env()
     config = {**environment, **pulumi.runtime.config.CONFIG.get()}
     listed = {*pulumi.runtime.config.get_config_secret_keys_env(), *pulumi.runtime.config._SECRET_KEYS.get()}  # noqa: SLF001  # the SDK lists secret keys nowhere else
-    return Raw.of(pulumi.get_stack(), config, frozenset(listed))
+    raw = Raw.of(pulumi.get_stack(), config, frozenset(listed))
+    return replace(raw, is_acted_on=not pulumi.runtime.is_dry_run())
 
 
 def of_file(path: Path) -> Raw:

@@ -11,24 +11,25 @@ import pytest
 import yaml
 
 from autoscaler.api import crds, version
+from components.config import problems
 from tests.components import configs, monitor
 
 ROOT = Path(__file__).parent.parent.parent
 COMPONENTS = sorted((ROOT / "components").rglob("*.py"))
 
 
-def evaluate(config: dict[str, Any], *, secret_keys: tuple[str, ...] = ()) -> monitor.World:
+def evaluate(config: dict[str, Any], *, secret_keys: tuple[str, ...] = (), preview: bool = False) -> monitor.World:
     """Run the program with a stack's config."""
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
 
     def program() -> None:
         runpy.run_path(str(ROOT / "__main__.py"))
 
-    return monitor.run(program, config=texts, secret_keys=secret_keys)
+    return monitor.run(program, config=texts, secret_keys=secret_keys, preview=preview)
 
 
 def of_file(stack: str) -> monitor.World:
-    return evaluate(yaml.safe_load((ROOT / f"stacks/Pulumi.{stack}.yaml").read_text())["config"])
+    return evaluate(yaml.safe_load((ROOT / f"stacks/Pulumi.{stack}.yaml").read_text())["config"], preview=True)
 
 
 def of_cluster(**fields: Any) -> monitor.World:
@@ -107,6 +108,15 @@ def test_the_order_is_that_of_the_design() -> None:
     pairs += [(one, network) for one in services] + [(one, entry) for one in services] + [(deployment, dns)]
     pairs += [(pool, policy), (pool, deployment)] + [(pool, one) for one in groups]
     assert [(one.name, other.name) for one, other in pairs if not _after(world, one, other)] == []
+
+
+@pytest.mark.accept("S20", part="a preview warns, and an up of a limit of money by example prices is refused")
+def test_examples_are_warned_of_and_not_enforced_as_money() -> None:
+    config = yaml.safe_load((ROOT / "stacks/Pulumi.dev.yaml").read_text())["config"]
+    told = evaluate(config, preview=True).logs
+    assert any("has example prices" in line for line in told)
+    with pytest.raises(problems.ConfigError, match="would be kept by the example prices"):
+        evaluate(config)
 
 
 ROLE = f"arn:aws:iam::{configs.ACCOUNT}:role/deployer"
