@@ -132,11 +132,15 @@ def cluster_autoscaler(place: Place) -> Document:
     )
 
 
-def pull_request(*, bucket_arn: str, key_arn: str | None) -> Document:
-    """Let a preview read the state and decrypt its secrets, if a key of KMS encrypts them; it can change nothing."""
+def pull_request(*, bucket_arn: str, stack: str, key_arn: str | None) -> Document:
+    """Let a preview read this stack's state and decrypt its secrets, if a key of KMS encrypts them; no more than that.
+
+    The stack is PROJECT/NAME. Pulumi keeps its state under this name, zipped or not, beside what it says of the bucket.
+    """
+    kept = (".pulumi/meta.yaml", f".pulumi/stacks/{stack}.json", f".pulumi/stacks/{stack}.json.gz")
     return _document(
         _allow("FindState", ["s3:GetBucketLocation", "s3:ListBucket"], bucket_arn),
-        _allow("ReadState", ["s3:GetObject"], f"{bucket_arn}/*"),
+        _allow("ReadState", ["s3:GetObject"], [f"{bucket_arn}/{key}" for key in kept]),
         *((_allow("DecryptState", ["kms:Decrypt"], key_arn),) if key_arn else ()),
     )
 

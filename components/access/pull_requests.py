@@ -10,6 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.access import policies
+from components.config import problems
 from components.config.reading import Stack
 from components.config.stack import PullRequests
 
@@ -53,4 +54,6 @@ class PullRequestRole(pulumi.ComponentResource):
 def document(args: PullRequestRoleArgs) -> policies.Document:
     """Write what a preview may do."""
     bucket = f"arn:{args.stack.partition}:s3:::{args.config.state_bucket}"
-    return policies.pull_request(bucket_arn=bucket, key_arn=args.config.secrets_key_arn)
+    return policies.pull_request(
+        bucket_arn=bucket, stack=f"{problems.NAMESPACE}/{args.stack.name}", key_arn=args.config.secrets_key_arn
+    )

@@ -44,7 +44,7 @@ TRUSTS = {
 RIGHTS = {
     "runtime": runtime(),
     "cluster-autoscaler": policies.cluster_autoscaler(PLACE),
-    "pull request": policies.pull_request(bucket_arn=BUCKET, key_arn=KEY),
+    "pull request": policies.pull_request(bucket_arn=BUCKET, stack="sluice/dev", key_arn=KEY),
 }
 OF_RESOURCES = {
     "interruption queue": policies.interruption_queue(queue_arn=QUEUE, rule_arns=RULES),
@@ -191,7 +191,9 @@ def test_pull_requests_of_one_repository_may_read_the_state_and_nothing_else() -
     assert allowed == {
         ("s3:GetBucketLocation", BUCKET),
         ("s3:ListBucket", BUCKET),
-        ("s3:GetObject", f"{BUCKET}/*"),
+        ("s3:GetObject", f"{BUCKET}/.pulumi/meta.yaml"),
+        ("s3:GetObject", f"{BUCKET}/.pulumi/stacks/sluice/dev.json"),
+        ("s3:GetObject", f"{BUCKET}/.pulumi/stacks/sluice/dev.json.gz"),
         ("kms:Decrypt", KEY),
     }
 

@@ -44,11 +44,13 @@ def test_a_preview_reads_the_state_and_changes_nothing() -> None:
     policy = json.loads(run(secretsKeyArn=KEY).one(":RolePolicy").inputs["policy"])
     actions = {action for one in policy["Statement"] for action in one["Action"]}
     assert actions == {"s3:GetBucketLocation", "s3:ListBucket", "s3:GetObject", "kms:Decrypt"}
-    assert {json.dumps(one["Resource"]) for one in policy["Statement"]} == {
-        '"arn:aws:s3:::state"',
-        '"arn:aws:s3:::state/*"',
-        f'"{KEY}"',
-    }
+    state = [
+        "arn:aws:s3:::state/.pulumi/meta.yaml",
+        "arn:aws:s3:::state/.pulumi/stacks/sluice/test.json",
+        "arn:aws:s3:::state/.pulumi/stacks/sluice/test.json.gz",
+    ]
+    found = {one["Sid"]: one["Resource"] for one in policy["Statement"]}
+    assert found == {"FindState": "arn:aws:s3:::state", "ReadState": state, "DecryptState": KEY}
 
 
 def test_without_a_key_there_is_nothing_to_decrypt() -> None:
