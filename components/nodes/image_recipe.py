@@ -65,7 +65,29 @@ RestartSec=5
 [Install]
 WantedBy=multi-user.target
 """
+_LINK: Final = """\
+[Match]
+OriginalName=*
+[Link]
+NamePolicy=keep kernel database onboard slot path
+AlternativeNamesPolicy=database onboard slot path
+MACAddressPolicy=none
+"""
+"""As systemd has it, but that interfaces keep their addresses: the VPC CNI knows a pod's interface by it."""
+_NETWORKD: Final = """\
+[Network]
+ManageForeignRoutes=no
+ManageForeignRoutingPolicyRules=no
+"""
+"""Routes and rules of pods are the VPC CNI's: networkd would remove them when it restarts."""
+_NETWORK_FILES: Final = {
+    "/etc/systemd/network/99-default.link": _LINK,
+    "/etc/systemd/networkd.conf.d/90-sluice.conf": _NETWORKD,
+}
+_MASKED: Final = ("policy-routes@.service", "refresh-policy-routes@.service", "refresh-policy-routes@.timer")
+"""Units of amazon-ec2-net-utils, which would set up the interfaces that the VPC CNI attaches for pods."""
 _FILES: Final = {
+    **_NETWORK_FILES,
     "/etc/containerd/config.toml": _CONTAINERD,
     "/etc/modules-load.d/sluice.conf": "br_netfilter\noverlay\n",
     "/etc/sysctl.d/90-sluice.conf": "net.bridge.bridge-nf-call-iptables = 1\nnet.ipv4.ip_forward = 1\n",
@@ -182,6 +204,7 @@ def _enable(backends: Sequence[Backend]) -> list[str]:
         "systemctl enable containerd.service",
         "systemctl disable kubelet.service",
         "systemctl restart containerd.service",
+        f"systemctl mask {' '.join(_MASKED)}",
         *(["incus admin init --auto"] if Backend.INCUS in backends else []),
     ]
 
@@ -204,6 +227,13 @@ def _checks(images: Sequence[str]) -> list[str]:
     return [
         *(f"test -x {program}" for program in userdata.DEBIAN_IMAGE_HAS),
         "systemctl cat containerd.service kubelet.service",
+        *(
+            f"grep --fixed-strings --line-regexp {shlex.quote(line)} {path}"
+            for path, content in _NETWORK_FILES.items()
+            for line in content.splitlines()
+            if line.startswith(("MACAddressPolicy", "Manage"))
+        ),
+        *(f'test "$(readlink /etc/systemd/system/{unit})" = /dev/null' for unit in _MASKED),
         *(
             f"ctr --namespace k8s.io images list --quiet | grep --fixed-strings --line-regexp {shlex.quote(one)}"
             for one in images

@@ -160,3 +160,19 @@ def test_a_build_instance_gets_the_agent_of_its_region(region: str, want: str) -
     assert text.startswith("#!/bin/sh\nset -eu\n")
     assert f'{want}$(dpkg --print-architecture)/amazon-ssm-agent.deb"\n' in text
     subprocess.run(["sh", "-n"], input=text, text=True, check=True)
+
+
+def test_nothing_on_the_node_touches_the_interfaces_of_pods() -> None:
+    """As EKS' own image is set up: the VPC CNI attaches interfaces and writes their routes and rules."""
+    made = written()
+    found = files(made, "ConfigureNode")
+    assert "MACAddressPolicy=none" in found["/etc/systemd/network/99-default.link"].splitlines()
+    networkd = found["/etc/systemd/networkd.conf.d/90-sluice.conf"].splitlines()
+    assert networkd == ["[Network]", "ManageForeignRoutes=no", "ManageForeignRoutingPolicyRules=no"]
+    units = "policy-routes@.service refresh-policy-routes@.service refresh-policy-routes@.timer"
+    assert f"systemctl mask {units}" in script(made, "Enable")
+    checked = script(made, "CheckNode", "validate")
+    for line in ("MACAddressPolicy=none", "ManageForeignRoutes=no", "ManageForeignRoutingPolicyRules=no"):
+        assert f"grep --fixed-strings --line-regexp {line} /etc/systemd/" in checked
+    for unit in units.split():
+        assert f'test "$(readlink /etc/systemd/system/{unit})" = /dev/null' in checked
