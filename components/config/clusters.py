@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 from autoscaler.api import node_resources, version
-from autoscaler.api.resources.types import DnsLabel
+from autoscaler.api.resources.types import DnsLabel, Labels
 from components.config.autoscaler import Autoscaler
 from components.config.base import (
     Cidr,
@@ -172,7 +172,16 @@ class Monitoring(Section):
     runbook_url: Annotated[str, Field(max_length=255, pattern=r"^https?://[^\s#]+$")] | None = None
     """Where your people read docs/runbooks.md; alerts then link to their section of it (annotation runbook_url)."""
     prometheus_operator: bool = False
-    """Whether the Prometheus operator is there: the alert rules then are a PrometheusRule."""
+    """Whether the Prometheus operator is there: the alert rules then are a PrometheusRule, and a ServiceMonitor has the
+    runtime's metrics read."""
+    operator_labels: Labels = {}
+    """More labels of these two, by which the operator selects them, such as release: kube-prometheus-stack."""
+
+    def problems(self) -> Iterator[Problem]:
+        if self.operator_labels and not self.prometheus_operator:
+            yield Problem(
+                path=("operatorLabels",), value=self.operator_labels, message="goes with prometheusOperator: true"
+            )
 
 
 class Cluster(Objects):

@@ -6,6 +6,7 @@ from typing import Final
 import pulumi
 import pulumi_kubernetes as k8s
 
+from autoscaler.api.manifests import Manifest
 from components import kube
 from components.config.clusters import Cluster
 from components.eks import cluster
@@ -57,18 +58,34 @@ class Dashboards(pulumi.ComponentResource):
         groups = {"groups": alert_rules.rule_groups(runtime, args.config.monitoring.runbook_url)}
         named = {**metadata, "name": f"{config.name}-alerts"}
         if args.config.monitoring.prometheus_operator:
-            kube.make(
-                k8s.apiextensions.CustomResource,
-                f"{name}.alerts",
-                child,
-                api_version="monitoring.coreos.com/v1",
-                kind="PrometheusRule",
-                metadata=named,
-                spec=groups,
-            )
+            self._operated(f"{name}.alerts", args, child, kind="PrometheusRule", spec=groups, named=named)
+            scraped = deployment.service_monitor(config)
+            self._operated(f"{name}.metrics", args, child, kind="ServiceMonitor", spec=scraped, named=metadata)
         else:
             data = {"sluice.rules.yaml": dashboard_panels.text(groups)}
             kube.make(k8s.core.v1.ConfigMap, f"{name}.alerts", child, metadata=named, data=data)
         grafana = args.config.monitoring.grafana_url
         self.url = dashboard_panels.url(grafana, args.place.cluster) if grafana else None
         self.register_outputs({"url": self.url})
+
+    def _operated(
+        self,
+        name: str,
+        args: DashboardsArgs,
+        opts: pulumi.ResourceOptions,
+        *,
+        kind: str,
+        spec: Manifest,
+        named: Manifest,
+    ) -> None:
+        """Make an object of the Prometheus operator, with the labels that it selects by."""
+        labels = {**args.config.monitoring.operator_labels, **named["labels"]}
+        kube.make(
+            k8s.apiextensions.CustomResource,
+            name,
+            opts,
+            api_version="monitoring.coreos.com/v1",
+            kind=kind,
+            metadata={**named, "labels": labels},
+            spec=spec,
+        )

@@ -174,6 +174,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("session assumed", configs.values(aws={"assumeRole": "arn:aws:sts::123456789012:assumed-role/a/b"}), "is a session; give its role"),
     ("roles assumed", configs.values(aws={"assumeRoles": []}), "sluice:aws.assumeRoles: unknown key; did you mean assumeRole?"),
     ("role without a way in", configs.values(aws={"assumeRole": "arn:aws:iam::123456789012:role/other"}), f'{BENCH}.access.admins = ["arn:aws:iam::123456789012:role/deployer"]: must name arn:aws:iam::123456789012:role/other too'),
+    ("labels for no operator", in_cluster(monitoring={"operatorLabels": {"release": "x"}}), f'{BENCH}.monitoring.operatorLabels = {{"release": "x"}}: goes with prometheusOperator: true'),
     ("EKS image's disk", in_pool(rootVolume={"sizeGib": 19}), f"{POOL}.rootVolume.sizeGib = 19: must be at least 20"),
     ("ephemeral upstream", upstream(ephemeral=True), f"{POOL}.ephemeral = true: goes with nodeScaler: native"),
     ("disabled upstream", upstream(enabled=False), f"{POOL}.enabled = false: goes with nodeScaler: native"),

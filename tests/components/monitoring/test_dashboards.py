@@ -24,6 +24,7 @@ from autoscaler.runtime import process
 from autoscaler.workers import controller, model
 from autoscaler.workers.reporting import pool_metrics
 from components.monitoring import alert_rules, dashboard_panels, dashboards, promql
+from components.runtime import deployment
 from tests.components import accesses, monitor, places
 
 QUERIES = [
@@ -197,6 +198,7 @@ def test_rules_are_an_object_of_the_operator_or_a_config_map(operator: bool) -> 
     if operator:
         assert (rules[0].inputs["kind"], rules[0].inputs["spec"]) == ("PrometheusRule", groups)
     else:
+        assert not world.of_type(":ServiceMonitor")
         assert json.loads(rules[0].inputs["data"]["sluice.rules.yaml"]) == groups
 
 
@@ -214,3 +216,16 @@ def test_the_address_is_known_where_grafana_is(given: dict[str, str], want: str 
 
 def test_an_address_fits_grafana() -> None:
     assert len(dashboard_panels.uid("c" * 60)) == 40
+
+
+def test_the_operator_finds_the_runtimes_metrics() -> None:
+    world = run(prometheusOperator=True, operatorLabels={"release": "prom"})
+    made = world.one(":ServiceMonitor").inputs
+    config = accesses.config(autoscaler={"namespace": "ops"}).autoscaler
+    assert made["metadata"]["namespace"] == "ops"
+    assert made["spec"]["selector"]["matchLabels"].items() <= deployment.metadata(config)["labels"].items()
+    (endpoint,) = made["spec"]["endpoints"]
+    assert endpoint["port"] in [port["name"] for port in deployment.service(config)["ports"]]
+    assert endpoint["path"] == "/metrics"
+    for kind in (":ServiceMonitor", ":PrometheusRule"):
+        assert world.one(kind).inputs["metadata"]["labels"]["release"] == "prom"
