@@ -279,7 +279,7 @@ class Controller:
             taking = missed_placements.taking(snapshot.pods.values(), groups, snapshot.now) if plan.landed else {}
             self._missed_placements = missed_placements.learn(
                 self._missed_placements,
-                plan.landed,
+                ephemeral.without_unclaimed(plan.landed, snapshot.nodes),
                 groups,
                 now=snapshot.now,
                 settled_at=snapshot.settled_at,

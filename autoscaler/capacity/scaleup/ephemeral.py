@@ -61,6 +61,14 @@ def holder(node: objects.Node) -> str | None:
     return next((taint.value for taint in node.taints if taint.key == keys.RESERVED_FOR), None)
 
 
+def without_unclaimed(landed: Landed, nodes: Mapping[objects.Key, objects.Node]) -> Landed:
+    """Return on which nodes there is room for whom, without those that take nobody until we keep them for a pod."""
+    rooms = {room for these in landed.values() for room in these}
+    there = {room: node for room in rooms if (node := nodes.get(objects.Key("", room))) is not None}
+    unclaimed = {room for room, node in there.items() if holder(node) == keys.RESERVED_FOR_NONE}
+    return {like: these - unclaimed for like, these in landed.items()} if unclaimed else landed
+
+
 def freed(node: objects.Node) -> objects.Node:
     """Return a node as it is once it is kept for nobody."""
     taints = (FREE_TAINT if taint.key == keys.RESERVED_FOR else taint for taint in node.taints)
