@@ -120,6 +120,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
         timer._scheduled = True  # type: ignore[attr-defined]  # noqa: SLF001  # as asyncio does: it has not fired
         return timer
 
+    def call_later(  # type: ignore[override]  # the library's stub names what it cannot tell
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,  # noqa: ANN401
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Set a timer, without what asyncio does besides for those who debug."""
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_soon(  # type: ignore[override]  # the library's stub names what it cannot tell
+        self,
+        callback: Callable[..., object],
+        *args: Any,  # noqa: ANN401
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        """Call it in the next step, likewise."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
     def timers_waiting(self) -> int:
         """Count the timers that have not fired, those that were cancelled meanwhile included."""
         return len(self._timers)
