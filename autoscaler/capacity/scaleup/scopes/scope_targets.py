@@ -17,6 +17,7 @@ from typing import Final
 
 from autoscaler import clock
 from autoscaler.api import keys
+from autoscaler.capacity.indexes import remembered
 from autoscaler.capacity.model import (
     Demand,
     Placement,
@@ -35,6 +36,12 @@ from autoscaler.kube import objects
 Pods = Mapping[Demand, tuple[objects.Pod, ...]]
 Refusals = Mapping[Demand, tuple[Rejection, ...]]
 _MANY: Final = 1_000_000
+TRIALS_MAX: Final = 1000
+"""So many answers of pools to pods are kept from cycle to cycle."""
+_Alike = tuple[scope_pools.Tiers, object]
+"""Pools, and pods that are alike, whosever they are."""
+_Answers = dict[_Alike, tuple[Rejection, ...] | None]
+"""What pools say to pods; None: they take them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +105,10 @@ class _Trials:
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
-        self._known: dict[tuple[scope_pools.Tiers, object], tuple[Rejection, ...] | None] = {}
-        """What pools say to pods that are alike, whosever they are; None: they take them."""
+        groups = [(each.key, each.template, each.nodes, each.price_micros, each.refused) for each in situation.groups]
+        self._known = _tried("all groups", groups, situation.namespaces)
+        if len(self._known) > TRIALS_MAX:
+            self._known.clear()
 
     def unfit(self, demands: Iterable[Demand], stage: scope_pools.Stage) -> Refusals:
         """Return the demands that the pools of a stage would not take."""
@@ -110,14 +119,18 @@ class _Trials:
         said = {demand: self._known[key] for demand, key in keys.items()}
         return {demand: why for demand, why in said.items() if why is not None}
 
-    def _try(
-        self, demands: Mapping[tuple[scope_pools.Tiers, object], Demand], stage: scope_pools.Stage
-    ) -> dict[tuple[scope_pools.Tiers, object], tuple[Rejection, ...] | None]:
+    def _try(self, demands: Mapping[_Alike, Demand], stage: scope_pools.Stage) -> _Answers:
         pools, there = frozenset[str]().union(*stage.tiers), self._situation
         groups = tuple(dataclasses.replace(each, more=_MANY) for each in there.groups if each.key.pool in pools)
         ones = {dataclasses.replace(each, count=1, pools=stage.tiers): key for key, each in demands.items()}
         tried = placement.place(Situation(demands=tuple(ones), groups=groups, namespaces=there.namespaces))
         return {**dict.fromkeys(demands), **{ones[each.demand]: each.rejections for each in tried.unplaced}}
+
+
+@remembered.RememberedEqual
+def _tried(_name: str, _groups: object, _namespaces: object) -> _Answers:
+    """Return what was tried while groups are the same but for how many nodes they may get, and namespaces, too."""
+    return {}
 
 
 def _kind(demand: Demand) -> object:

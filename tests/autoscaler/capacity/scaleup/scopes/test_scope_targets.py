@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from autoscaler import clock
 from autoscaler.api import keys
 from autoscaler.api.resources.scopes import ScopeSpec
+from autoscaler.api.resources.types import Taint, TaintEffect
 from autoscaler.capacity import decide
 from autoscaler.capacity.model import Limit, LimitKind, Policy, Reason
 from autoscaler.capacity.plan import Plan
@@ -143,6 +144,19 @@ def test_a_pool_that_takes_none_of_some_pods_does_not_count_them() -> None:
         scope(first={"targetLatencySeconds": 100_000}, second={}), [*jobs(2), *jobs(4, cpu="3100m", **selects)], groups
     )
     assert launched(got) == {"first": 1, "second": 4}
+
+
+def test_what_a_pool_said_to_pods_is_forgotten_when_its_groups_say_something_else() -> None:
+    spec, pods = scope(first=TWO_EACH, second=TWO_EACH), jobs(4)
+    groups = (seen.group(pool="first"), seen.group(pool="second"))
+    off = {"first": seen.pool(enabled=False), "second": seen.pool()}
+    tainted = cloud.NodeTemplate(taints=(Taint(key="own", effect=TaintEffect.NO_SCHEDULE),))
+    kept_free = (seen.group(pool="first", node=tainted), seen.group(pool="second"))
+    assert launched(plan(spec, pods, groups, pools=off)) == {"second": 2}
+    assert launched(plan(spec, pods, groups)) == {"first": 2}
+    assert launched(plan(spec, pods, groups, pools=off)) == {"second": 2}
+    assert launched(plan(spec, pods, kept_free)) == {"second": 2}
+    assert launched(plan(spec, pods, groups)) == {"first": 2}
 
 
 def test_others_are_planned_as_ever() -> None:
