@@ -100,7 +100,8 @@ def test_the_interruption_queue_is_read_in_the_runtimes_region() -> None:
     async def opened() -> str | None:
         opens = controllers.options(given).open_interruptions
         assert opens is not None
-        return cast("Any", opens())._clients._account.region
+        region: str | None = cast("Any", opens())._clients._account.region
+        return region
 
     assert asyncio.run(opened()) == "eu-west-1"
     assert controllers.options(chosen()).open_interruptions is None
