@@ -209,6 +209,8 @@ class Snapshot:
     """Groups whose launches failed, and that still ask for what they did not get."""
     overdue: frozenset[cloud.GroupName] = frozenset()
     """Groups that have waited too long for instances: what they lack counts no more."""
+    unasked: Mapping[cloud.GroupName, Collection[cloud.InstanceId]] = field(default_factory=dict)
+    """Groups in which the provider replaces instances by itself, and those that are more than anybody asked for."""
     unread: Mapping[cloud.GroupName, str] = field(default_factory=dict)
     """Groups that lack instances, of which nobody could tell why, and what came instead."""
     half_read: Mapping[str, str] = field(default_factory=dict)

@@ -234,6 +234,7 @@ class Calls:
         if group is None:
             return
         has = unavailable_offerings.has(group)
+        has = has if resize.after < resize.before else min(has, resize.after)
         if group.desired > has if resize.after < resize.before else group.desired < has:
             self._note(await self._set_desired(resize, group, has))
         else:

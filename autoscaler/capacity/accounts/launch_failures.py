@@ -1,6 +1,7 @@
 """Remember which offerings the provider does not have: what failed, what was refused, and what never became a node.
 
-For how long an offering is left alone, and what is taken back for it, is decided in `unavailable_offerings`.
+For how long an offering is left alone, and what is taken back for it, is decided in `unavailable_offerings`; which
+instances came that nobody had asked for, in `unasked_instances`.
 """
 
 import dataclasses
@@ -8,9 +9,10 @@ from collections.abc import Iterable
 
 import structlog
 
+from autoscaler import clock
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.api.settings.node_groups import NodeGroupKey
-from autoscaler.capacity.accounts import account_reader, cloud_calls, unavailable_offerings
+from autoscaler.capacity.accounts import account_reader, cloud_calls, unasked_instances, unavailable_offerings
 from autoscaler.capacity.disruption_taint import Reason
 from autoscaler.capacity.plan import Disruption, Launch
 from autoscaler.capacity.scaledown import unfinished
@@ -32,6 +34,7 @@ class LaunchFailures:
         self._failed: frozenset[cloud.GroupName] = frozenset()
         """Groups that failed, and still ask for what they did not get."""
         self._lacks: dict[cloud.GroupName, unavailable_offerings.Lack] = {}
+        self._groups: dict[cloud.GroupName, unasked_instances.Seen] = {}
         self._known: dict[NodeGroupKey, Unavailable] = {}
         self._recalled: dict[NodeGroupKey, float] = {}
         """Until when offerings were left alone before we led: launches that failed before are not the present ones."""
@@ -56,6 +59,7 @@ class LaunchFailures:
         for seen in self._accounts.seen.values():
             if seen.view.reading is not None:
                 self._note_failures(seen.view.reading, snapshot.now)
+        self._groups = unasked_instances.observe(snapshot, self._groups)
         self._note_lacks(snapshot)
         self._note_unfinished(snapshot)
         if self._failed:
@@ -66,11 +70,15 @@ class LaunchFailures:
     def added(self, snapshot: Snapshot) -> Snapshot:
         """Add to a snapshot what is known."""
         overdue = frozenset(name for name, lack in self._lacks.items() if lack.is_over)
-        return dataclasses.replace(snapshot, unavailable=dict(self._known), failed=self._failed, overdue=overdue)
+        unasked = unasked_instances.found(self._groups)
+        return dataclasses.replace(
+            snapshot, unavailable=dict(self._known), failed=self._failed, overdue=overdue, unasked=unasked
+        )
 
     def next_at(self) -> float | None:
-        """Return when the next group will have waited for too long."""
-        return min((lack.until for lack in self._lacks.values() if not lack.is_over), default=None)
+        """Return when the next group will have waited for too long, or have had more than it asks for."""
+        waits = [lack.until for lack in self._lacks.values() if not lack.is_over]
+        return clock.earliest((*waits, unasked_instances.next_end(self._groups)))
 
     def _note_outcome(self, outcome: cloud_calls.Outcome, now: float) -> None:
         """Leave an offering alone that we may not ask for, or whose instance did not become a node.

@@ -104,11 +104,15 @@ def has(group: cloud.NodeGroup) -> int:
 
 
 def resizes(snapshot: Snapshot) -> tuple[Resize, ...]:
-    """Set groups to what they have: down after a launch that failed, up where an instance came late."""
+    """Set groups to what they have: down after a launch that failed, up where an instance came late.
+
+    Those that the provider launched to replace others by itself are left to it.
+    """
     found = []
     for group in snapshot.groups:
-        size = has(group)
-        late = min(group.maximum, len(group.members)) > group.desired
+        asked = len(group.members) - len(snapshot.unasked.get(group.name, ()))
+        size = max(group.minimum, min(group.maximum, asked)) if group.desired < len(group.members) else has(group)
+        late = min(group.maximum, asked) > group.desired
         if (group.name in snapshot.failed and group.desired > size) or (late and size > group.desired):
             found.append(Resize(key=group.key, group=group.name, before=group.desired, after=size))
     return tuple(found)

@@ -181,7 +181,9 @@ def _begin(sight: _Sight, renewals: Iterable[_Renewal]) -> _Step:
     whys = []
     for each in renewals:
         why = held(sight.snapshot, each.group)
-        if why is not None:
+        if each.group.name in sight.snapshot.unasked:
+            whys.append(f"the provider itself replaces instances of {each.group.name}")
+        elif why is not None:
             whys.append(messages.lasting(why))
         elif _is_full(sight.snapshot, each.group):
             return _Step(drain=each.old[0])

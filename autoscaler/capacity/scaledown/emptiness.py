@@ -32,6 +32,9 @@ _REPLACED: Final = frozenset(
 )
 """Instances that go even where their group is at its minimum: it gets others for them."""
 
+_ENDED_ANYWAY: Final = frozenset({Reason.LEAVING, Reason.INTERRUPTED, Reason.USED, Reason.NEVER_FINISHED})
+"""Instances that go even while the provider replaces instances of their group."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -59,14 +62,16 @@ class _Spare(NamedTuple):
     """How many instances a group can do without."""
 
     beyond: int
-    """Those that are more than its maximum: it does not replace them, and need not ask for fewer."""
+    """Those that are more than its maximum, or than anybody asked for: it does not replace them, and need not ask for
+    fewer."""
     above: int
     """Those that it asks for above its minimum."""
 
     @classmethod
-    def of(cls, group: cloud.NodeGroup) -> "_Spare":
+    def of(cls, group: cloud.NodeGroup, unasked: int) -> "_Spare":
         beyond = len(group.members) - max(group.maximum, group.desired)
-        return cls(max(0, beyond), max(0, group.desired - group.minimum))
+        unasked = min(unasked, len(group.members) - group.desired)
+        return cls(max(0, beyond, unasked), max(0, group.desired - group.minimum))
 
 
 class _Ready(NamedTuple):
@@ -110,14 +115,18 @@ def choose(snapshot: Snapshot, idle: Mapping[str, float], needed: frozenset[str]
 
     First those that may be taken away, then those that can do what nobody asks for, then the longest idle.
     """
-    spare = {group.name: _Spare.of(group) for group in snapshot.groups}
+    unasked = snapshot.unasked
+    spare = {group.name: _Spare.of(group, len(unasked.get(group.name, ()))) for group in snapshot.groups}
     early, kept = _early(snapshot), machine_demand.kept_nodes(snapshot)
     due: list[Disruption] = []
     later: list[float] = []
     for removal, at in _candidates(snapshot, idle):
         if removal.node_name in needed:
             continue
-        if (why := _at_once(snapshot, removal)) is not None:
+        why = _at_once(snapshot, removal)
+        if removal.group in unasked and (why or removal.reason) not in _ENDED_ANYWAY:
+            continue  # which of its instances go, and when, is the provider's to say just now
+        if why is not None:
             due.append(dataclasses.replace(removal, reason=why))
         elif at <= snapshot.now and removal.node_name not in kept:
             due.append(removal)

@@ -48,14 +48,14 @@ def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> C
     found, later = [], []
     away = _away(snapshot)
     for group in snapshot.groups:
-        spare = max(0, group.desired - group.minimum)
+        spare, beyond = max(0, group.desired - group.minimum), len(group.members) - group.desired
         for instance, node, reason, since, due in _useless(snapshot, group, nodeless or {}):
             if due > snapshot.now:
                 later.append(due)
                 continue
             if away and reason is Reason.LOST and node is not None:
                 continue
-            if spare <= 0 and snapshot.is_leaving(group.key):
+            if spare <= 0 and beyond <= 0 and snapshot.is_leaving(group.key):
                 continue  # another one would come for it
             found.append(
                 Disruption(
@@ -65,10 +65,10 @@ def choose(snapshot: Snapshot, nodeless: Mapping[str, float] | None = None) -> C
                     node=node.meta.key if node is not None else None,
                     reason=reason,
                     since=since,
-                    decrement=spare > 0,
+                    decrement=spare > 0 and beyond <= 0,  # one that nobody asks for is not replaced
                 )
             )
-            spare -= 1
+            spare, beyond = (spare, beyond - 1) if beyond > 0 else (spare - 1, beyond)
     return Choice(replacements=tuple(found), wake_at=min(later, default=None), away=away)
 
 

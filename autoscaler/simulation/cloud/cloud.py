@@ -117,6 +117,11 @@ class SimulatedCloud:
         """Take all obstacles away; groups try again when they would have."""
         self.obstacles.clear()
 
+    def refresh(self, name: port.GroupName, *, warmup_seconds: float) -> None:
+        """Replace a group's instances, one after the other, each by one that is launched before the old one ends."""
+        group = self.groups[name]
+        self._refresh(group, list(group.members), warmup_seconds)
+
     def be_late(self, name: port.GroupName, seconds: float | None) -> None:
         """Let the group's launches be seen only so much later, in service at once; None: as usual."""
         self.groups[name].late_seconds = seconds
@@ -188,11 +193,26 @@ class SimulatedCloud:
 
     def _settle(self, group: Group) -> None:
         """Bring a group nearer to what is desired of it."""
-        surplus = len(group.members) - group.desired
+        surplus = len(group.members) - group.desired - group.replacing
         if surplus > 0:
             self._shrink(group, surplus)
         elif surplus < 0 and group.launching is None and "Launch" not in group.suspended:
             self._launch_later(group, self.pace.reaction_seconds)
+
+    def _refresh(self, group: Group, old: list[SimulatedInstance], warmup_seconds: float) -> None:
+        """Launch one more, and once it is warm end an old one."""
+        left = [instance for instance in old if instance.counts]
+        group.replacing = 1 if left else 0
+        self._settle(group)
+
+        def end_one() -> None:
+            if left[0].counts:
+                group.replacing = 0
+                self._end(left[0])
+            self._refresh(group, left[1:], warmup_seconds)
+
+        if left:
+            self._later(self.pace.reaction_seconds + self.pace.pending_seconds + warmup_seconds, end_one)
 
     def _shrink(self, group: Group, surplus: int) -> None:
         """End what is not protected, the oldest first; protection begins with being in service."""
@@ -216,7 +236,7 @@ class SimulatedCloud:
 
     def _launch(self, group: Group) -> None:
         group.launching = None
-        wanted = group.desired - len(group.members)
+        wanted = group.desired + group.replacing - len(group.members)
         if wanted <= 0 or group.name not in self.groups:
             return
         now = self.clock.now()

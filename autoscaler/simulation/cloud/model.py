@@ -138,6 +138,8 @@ class Group:
     """Oldest first."""
     launching: asyncio.TimerHandle | None = None
     failed_attempts: int = 0
+    replacing: int = 0
+    """How many instances more than desired it has while an instance refresh launches before it terminates."""
     late_seconds: float | None = None
     """Launches are accepted now and seen only so much later; None: they are seen at once."""
 
