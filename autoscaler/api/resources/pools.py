@@ -120,9 +120,10 @@ class InstancePoolSpec(Model):
             ),
         ),
     ] = ()
-    """What these instances can do, as `name` or `name=value`. Nodes carry the label tag.sluice.dev/<name>: a
-    stack gives it to them, and of groups made otherwise the condition Ready says where it is missing. Where the
-    value is a number, pods may ask for a minimum with node affinity and operator Gt."""
+    """What these instances can do, as `name` or `name=value`: their nodes have the label tag.sluice.dev/<name>. Stacks
+    put these labels into the launch templates of their node pools. The runtime labels no node: whoever makes a group or
+    a node otherwise gives it the labels, and the condition Ready names groups that do not promise them. Where the value
+    is a number, pods may ask for a minimum with node affinity and operator Gt."""
     specifications: Specifications = Specifications()
     instance_wide: bool = True
     """true: every scope may use this pool. false: only the one scope that lists it."""
