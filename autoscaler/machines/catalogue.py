@@ -15,7 +15,7 @@ from autoscaler import backoff, control
 from autoscaler.api import machine_catalogue, names
 from autoscaler.api.manifests import Manifest
 from autoscaler.control import plans, polling
-from autoscaler.kube import kinds, port
+from autoscaler.kube import kinds, objects, port
 from autoscaler.kube.writing import writer
 from autoscaler.machines.objects import owned
 from autoscaler.machines.state.known import Machine
@@ -41,6 +41,8 @@ class Catalogue:
     def __init__(self, context: control.ControllerContext) -> None:
         self.left_out: frozenset[str] = frozenset()
         """Groups that would make it too large."""
+        self.problem: str | None = None
+        """Why it could not be written, the last time; None: it says what it should."""
         self._context = context
         self._wanted: _Wanted | None = None
         """What should be in it; None: not known yet, or nothing any more."""
@@ -75,7 +77,8 @@ class Catalogue:
                 await self._write(self._wanted)
             except port.KubeError as error:
                 self._retry.failed()
-                log.info("catalogue_not_written", error=str(error))
+                self.problem = str(error)
+                log.info("catalogue_not_written", error=self.problem)
             else:
                 self._retry.succeeded()
         return self._retry.next_at
@@ -108,6 +111,9 @@ class Catalogue:
             only_if = writer.Precondition.of(found)
             await self._context.writer.patch(_TARGET, found.meta.key, {"data": changes}, only_if=only_if, attempts=1)
         self._written = wanted
+        if self.problem is not None:
+            self.problem = None
+            self._context.wake(kinds.CONFIG_MAPS.kind, objects.Key(self._context.namespace, names.MACHINE_CATALOGUE))
 
     async def _find(self) -> owned.Owned | None:
         path = kinds.CONFIG_MAPS.path(names.MACHINE_CATALOGUE, self._context.namespace)

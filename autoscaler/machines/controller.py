@@ -66,6 +66,8 @@ class Controller:
         """When to stop waiting for guests that were opened, on the monotonic clock."""
         self._on_their_way: dict[str, frozenset[GroupType]] = {}
         self._obstacles: dict[str, list[Said]] = {}
+        self._catalogue_problem: str | None = None
+        """Why the catalogue could not be written, as groups say."""
 
     async def reconcile(self, dirty: control.Dirty) -> float | None:
         """Bring all groups that changed up to date, round by round, until nothing changes any more."""
@@ -79,12 +81,20 @@ class Controller:
             if self._known.are_machines_new:
                 self._catalogue.follow(self._tables.machines, kept=self._known.unreadable)
             await self._round()
-            catalogue_at = await self._catalogue.keep()
+            catalogue_at = await self._keep_catalogue()
             if not self._known.is_dirty and not await self._is_changed_soon():
                 break
         await self._reporting.publish(self._carry_out)
         times = (self._groups.next_at, self._nodes.next_at, self._reporting.next_at, catalogue_at)
         return clock.on_wall(self._context.clock, 0.0 if self._known.is_dirty else clock.earliest(times))
+
+    async def _keep_catalogue(self) -> float | None:
+        """Write the catalogue if it says something else; all groups tell of it where it cannot be written."""
+        again_at = await self._catalogue.keep()
+        if self._catalogue.problem != self._catalogue_problem:
+            self._catalogue_problem = self._catalogue.problem
+            self._known.groups.update(dict.fromkeys(machine.meta.key.name for machine in self._tables.machines))
+        return again_at
 
     async def planned(self) -> plans.Planned:
         """Say what would be done now."""
@@ -197,6 +207,10 @@ class Controller:
         if group in self._catalogue.left_out:
             text = "the catalogue of machine types has no room for this group: its guests are refused"
             found.append(Said(holds=False, reason="CatalogueFull", message=text))
+        if self._catalogue.problem is not None:
+            text = "the catalogue of machine types cannot be written: guests of new or changed types are refused or get"
+            text += f" the old ones: {self._catalogue.problem}"
+            found.append(Said(holds=False, reason="CatalogueNotWritten", message=text))
         return found
 
     # What all need

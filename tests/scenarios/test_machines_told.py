@@ -8,6 +8,7 @@ from autoscaler import machines
 from autoscaler.api import keys, names
 from autoscaler.api.resources.machines import TYPES_MAX
 from autoscaler.kube import kinds, port
+from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.machine_audit import MACHINES
 from tests.scenarios.machine_world import GROUP, NAMESPACE, World, entry, machine_type, runtime
@@ -208,3 +209,26 @@ async def test_guests_that_are_made_after_the_stack_has_left_are_let_through() -
         world.add_pod("late", cpu="1", schedulingGates=gated)
         await asyncio.sleep(10)
         assert world.pod("late")["spec"].get("nodeName") == "n1"
+
+
+@simulated
+async def test_machine_types_that_cannot_be_published_are_told_until_they_are() -> None:
+    world = one_node()
+    async with runtime(world, machines.build):
+        await asyncio.sleep(10)
+        assert ready_reason(world) == "RoomHeld"
+        world.cluster.faults.add(
+            faults.Answer(code=403),
+            faults.Matching(method="PATCH", path=f"/configmaps/{names.MACHINE_CATALOGUE}"),
+            times=None,
+        )
+        world.add_machine("late", types={"tiny": machine_type("100m", "1Mi", available=0)})
+        await asyncio.sleep(MINUTE)
+        for group in (GROUP, "late"):
+            condition = world.condition("Ready", group)
+            assert condition is not None
+            assert (condition["status"], condition["reason"]) == ("False", "CatalogueNotWritten")
+            assert "guests of new or changed types are refused or get the old ones: 403" in condition["message"]
+        world.cluster.faults.clear()
+        await asyncio.sleep(2 * MINUTE)
+        assert ready_reason(world) == "RoomHeld"
