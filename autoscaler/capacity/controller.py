@@ -65,24 +65,23 @@ class Controller:
         self._ceilings = ceilings or Ceilings()
         self._policy = policy or model.Policy()
         self._prices = prices or Prices()
+        calm = dataclasses.replace(context, writer=context.writer.calmly(context.clock))  # each cycle plans all anew
         self._watched = watched.Watched(context)
         self._accounts = account_reader.AccountReader(context, open_cloud)
         pods, nodes, pools = self._watched.pods, self._watched.nodes, self._watched.pools
         afresh = self._watched.afresh()
-        self._books = instance_writer.InstanceWriter(context, self._accounts, pods=pods, nodes=nodes, beside=afresh)
+        self._books = instance_writer.InstanceWriter(calm, self._accounts, pods=pods, nodes=nodes, beside=afresh)
         self._notices = interruptions.Notices(context, nodes)
         self._calls = cloud_calls.Calls(context, self._accounts, backoff.Retries(context.clock, drainer.BACKOFF))
-        self._terminator = terminator.Terminator(context, calls=self._calls, nodes=nodes, pools=pools)
-        self._claims = claims.Claims(context, nodes=nodes, pods=pods)
+        self._terminator = terminator.Terminator(calm, calls=self._calls, nodes=nodes, pools=pools)
+        self._claims = claims.Claims(calm, nodes=nodes, pods=pods)
         self._last = Plan()  # the plan before, so that only what is new is logged
-        self._publisher = status_writer.StatusWriter(
-            context, pools=pools, scopes=self._watched.scopes, known=self._accounts, waiting=self._count_waiting
-        )
-        self._opener = ungating.Ungater(context, pods)
+        self._publisher = self._publishing(calm)
+        self._opener = ungating.Ungater(calm, pods)
         self._other_autoscaler = other_autoscaler.OtherAutoscaler(context, pools)
         self._continuity = continuity.Continuity(context, (pods, nodes))
-        self._pool_finalizer = pool_finalizer.PoolFinalizer(context, self._watched)
-        self._scope_finalizer = scope_finalizer.ScopeFinalizer(context, self._watched)
+        self._pool_finalizer = pool_finalizer.PoolFinalizer(calm, self._watched)
+        self._scope_finalizer = scope_finalizer.ScopeFinalizer(calm, self._watched)
         self._wake_at: float | None = None
         self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
         self._missed_placements: dict[missed_placements.Waiting, missed_placements.MissedPlacement] = {}
@@ -91,6 +90,15 @@ class Controller:
         self._launch_failures = launch_failures.LaunchFailures(self._accounts)
         self._pod_events = pod_events.PodEvents(context)
         self._measures = self._measured(open_news)
+
+    def _publishing(self, context: control.ControllerContext) -> status_writer.StatusWriter:
+        return status_writer.StatusWriter(
+            context,
+            pools=self._watched.pools,
+            scopes=self._watched.scopes,
+            known=self._accounts,
+            waiting=self._count_waiting,
+        )
 
     def _measured(self, open_news: interruptions.Open | None) -> measures.Measures:
         news = None

@@ -94,6 +94,19 @@ ALERTS: Final = (
         "kubectl --namespace $namespace logs --selector app.kubernetes.io/part-of=sluice --tail 1000 | grep watch_",
     ),
     Alert(
+        name="SluiceWritesRefused",
+        # An eviction is refused by a disruption budget, which is its ordinary answer. What is refused for ever is sent
+        # twice a minute.
+        expression='sum by (verb, kind) (increase(sluice_writes_total{$of,outcome="failed",verb!="evict"}[15m])) > 5',
+        after="15m",
+        severity="warning",
+        summary="The API server refuses again and again what the runtime writes: {{ $labels.verb }} of "
+        "{{ $labels.kind }}.",
+        action="The runtime's log has its answer: kubectl --namespace $namespace logs --selector "
+        "app.kubernetes.io/part-of=sluice --tail 1000 | grep error. Often a role was narrowed, or somebody's admission "
+        "policy or webhook refuses it.",
+    ),
+    Alert(
         name="SluiceRivalOperator",
         expression="max by (lease, holder) (sluice_rival_operator{$of}) > 0",
         after="5m",

@@ -302,6 +302,7 @@ def full(*, queue: str, capacity: int = 0) -> dict[str, str]:
 
 
 FAILED = 'sluice_reconcile_duration_seconds_count{controller="capacity",outcome="failed"}'
+WRITES = 'sluice_writes_total{{kind="Node",lease="sluice",outcome="{outcome}",verb="{verb}"}}'
 RESTARTS = 'sluice_watch_restarts_total{kind="Pod"}'
 RIVAL = 'sluice_rival_operator{lease="sluice",holder="other"}'
 LEADER = 'sluice_leader{lease="sluice"}'
@@ -318,6 +319,10 @@ BUDGET = 'sluice_budget_used_ratio{pool="gpu",scope="",kind="PoolSecondsPerMonth
         ({FAILED: "0x90 1x29"}, set()),  # one that failed
         ({RESTARTS: "0+1x120"}, {"SluiceWatchesBreak"}),
         ({RESTARTS: "0x90 3x29"}, set()),
+        ({WRITES.format(outcome="failed", verb="patch"): "0+1x120"}, {"SluiceWritesRefused"}),
+        ({WRITES.format(outcome="failed", verb="patch"): "0x90 9x29"}, set()),  # it is over
+        ({WRITES.format(outcome="done", verb="patch"): "0+1x120"}, set()),
+        ({WRITES.format(outcome="failed", verb="evict"): "0+1x120"}, set()),
         ({"sluice_autoscalers_unseen_seconds": "300x120"}, set()),
         ({"sluice_autoscalers_unseen_seconds": "301x120"}, {"SluiceAutoscalersUnseen"}),
         ({"sluice_removals_held_seconds": "60x120"}, set()),

@@ -184,7 +184,7 @@ def test_volumes_that_nobody_can_tell_of_just_now_are_waited_for_for_a_minute() 
             await asyncio.sleep(60)
             (instance,) = world.cloud.instances
             world.delete_pod("one")
-            assert 120 <= await ended_after(world, instance, 200) <= 135
+            assert 120 <= await ended_after(world, instance, 200) <= 140  # what fails is not asked all the time
 
     virtual_time.run(scenario())
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from autoscaler import clock, control
+from autoscaler import backoff, clock, control
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.capacity import disruption_taint, work
 from autoscaler.capacity.accounts import cloud_calls
@@ -50,6 +50,8 @@ class Terminator:
         self._volumes = attached_volumes.AttachedVolumes(context)
         self._marked: dict[str, float] = {}
         """Idle nodes that were marked, and when by the clock that never goes back."""
+        self._unread = backoff.Retries(context.clock, drainer.BACKOFF)
+        """Nodes whose pods or volumes could not be read before their instances end."""
         self._sparing: set[str] = set()
         """Nodes whose mark is being taken off: their instances must not end."""
 
@@ -80,7 +82,8 @@ class Terminator:
         self._marked = {name: at for name, at in self._marked.items() if name in idle and name in there}
         unmarked = [each for name, each in idle.items() if name not in self._marked]
         await asyncio.gather(*map(self._mark, unmarked))
-        due = [each for name, each in idle.items() if name in there and each.wait_until <= now + TICK_SECONDS]
+        readable = {name for name in idle.keys() & there if not self._unread.holds(name)}
+        due = [each for name, each in idle.items() if name in readable and each.wait_until <= now + TICK_SECONDS]
         self._calls.end((*useless, *due), self._may_end)
         again = now + AGAIN_SECONDS if useless or due or unmarked else None
         return clock.earliest((drained_at, again))
@@ -118,7 +121,9 @@ class Terminator:
             is_empty = self._is_going(node) and not await self._has_work(node)
         except port.KubeError as unread:
             log.warning("node_not_looked_at", node=each.node_name, error=str(unread))
+            self._unread.note(each.node_name, is_done=False)
             return False
+        self._unread.note(each.node_name, is_done=True)
         return is_empty and self._is_going(self._nodes.get(objects.Key("", each.node_name)))
 
     def _is_going(self, node: objects.Node | None) -> bool:

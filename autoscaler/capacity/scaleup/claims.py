@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from autoscaler import control
+from autoscaler import backoff, control
 from autoscaler.api import keys
 from autoscaler.capacity.indexes import pod_index
 from autoscaler.capacity.scaleup import ephemeral, supply
@@ -24,6 +24,7 @@ from autoscaler.kube.writing import writer
 log = structlog.get_logger()
 HISTORY_SECONDS: Final = 5.0
 """How long to wait for the API server to tell what became of a pod."""
+BACKOFF: Final = backoff.Backoff(first_seconds=1.0, longest_seconds=15.0)
 _PLAIN: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -40,6 +41,8 @@ class Claims:
         self._pod_target = writer.Target(resource=kinds.PODS, decode=objects.pod, table=pods)
         self._unbound: dict[str, objects.Pod] = {}
         """Pods that have instances, as they were when last seen without a node."""
+        self._retries = backoff.Retries(context.clock, BACKOFF)
+        """By the UIDs of pods that could not be let onto their instances, or of which nobody could tell."""
         self._never_bound: frozenset[str] = frozenset()
         """Pods that are gone, and of which it is known that they never had a node."""
         self._kept: list[objects.Node] = []
@@ -124,6 +127,13 @@ class Claims:
 
         The list is written as a whole, and what we keep of pods is not all of it: so it is read before.
         """
+        if self._retries.holds(pod.meta.uid):
+            return False
+        is_done = await self._add_toleration(pod)
+        self._retries.note(pod.meta.uid, is_done=is_done)
+        return is_done
+
+    async def _add_toleration(self, pod: objects.Pod) -> bool:
         own = {"key": keys.RESERVED_FOR, "operator": "Equal", "value": pod.meta.uid, "effect": "NoSchedule"}
         try:
             there = await self._read(pod)
@@ -148,15 +158,17 @@ class Claims:
 
     async def _find_out(self, pods: Iterable[objects.Pod]) -> bool:
         """Ask what became of pods that are gone and had an instance; False: somebody must be asked again."""
-        asked = {pod.meta.uid: pod for pod in pods}
+        doubted = {pod.meta.uid: pod for pod in pods}
+        asked = {uid: pod for uid, pod in doubted.items() if not self._retries.holds(uid)}
         answers = await asyncio.gather(*map(self._had_node, asked.values()))
         for uid, had_node in zip(asked, answers, strict=True):
+            self._retries.note(uid, is_done=had_node is not None)
             if had_node is not None:  # the next plan is to know
                 self._unbound.pop(uid, None)
                 self._context.wake(kinds.PODS.kind, asked[uid].meta.key)
         if False in answers:
             self._never_bound |= {uid for uid, had_node in zip(asked, answers, strict=True) if had_node is False}
-        return None not in answers
+        return None not in answers and len(asked) == len(doubted)
 
     async def _had_node(self, pod: objects.Pod) -> bool | None:
         """Read again what became of a pod since we last saw it without a node; None: the API server does not answer.

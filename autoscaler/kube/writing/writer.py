@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from autoscaler import backoff
+from autoscaler import backoff, clock
 from autoscaler.kube import kinds, objects, port, store, wire
 from autoscaler.kube.objects import Key
 
@@ -28,10 +28,17 @@ CONCURRENCY: Final = 32
 ATTEMPTS: Final = 4
 _BACKOFF: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=5.0, factor=4.0)
 _SERVER_ERROR: Final = 500
+_REFUSED: Final = backoff.Backoff(first_seconds=0.2, longest_seconds=30.0, factor=3.0)
+_CONFLICTS: Final = backoff.Backoff(first_seconds=0.02, longest_seconds=30.0, factor=3.0)
+"""A conflict is an answer to be planned on, and the next write is another one; many in a row are a refusal."""
 
 
 class FencedError(Exception):
     """We may not write now: we do not lead, or are paused. Nothing was sent."""
+
+
+class HeldBackError(port.KubeError):
+    """It was refused a moment ago, and it is too soon to ask again. Nothing was sent."""
 
 
 class ObservedError(Exception):
@@ -104,6 +111,7 @@ class Writer:
         self._under_way: set[asyncio.Task[None]] = set()
         self._locks: weakref.WeakValueDictionary[tuple[str, Key], asyncio.Lock] = weakref.WeakValueDictionary()
         self._tells_deadlines = False
+        self._refusals: _Refusals | None = None
 
     def with_deadlines(self) -> "Writer":
         """Return this writer, telling the server, too, when a write must have ended.
@@ -113,6 +121,15 @@ class Writer:
         """
         made = copy.copy(self)
         made._tells_deadlines = True  # noqa: SLF001  # a copy of our own
+        return made
+
+    def calmly(self, time: clock.Clock) -> "Writer":
+        """Return this writer, which sends what was refused ever more seldom, for whoever plans it again and again.
+
+        Meanwhile it raises HeldBackError. Evictions are not held back: their refusal is a budget's ordinary answer.
+        """
+        made = copy.copy(self)
+        made._refusals = _Refusals(time)  # noqa: SLF001  # a copy of our own
         return made
 
     async def create(self, target: Target[T], manifest: Manifest, *, attempts: int = ATTEMPTS) -> None:
@@ -226,6 +243,8 @@ class Writer:
 
     async def _write(self, write: "_Write", request: port.Request, remember: Remember) -> None:
         """Write to the end and remember the answer, also when whoever asked for it is cancelled meanwhile."""
+        if self._refusals is not None:
+            write = self._refusals.checked(write)
         task = asyncio.create_task(self._write_alone(write, request, remember))
         self._under_way.add(task)
         task.add_done_callback(self._ended)
@@ -237,7 +256,7 @@ class Writer:
             task.exception()  # it is counted; where nobody is left who hears of it, asyncio would complain
 
     async def _write_alone(self, write: "_Write", request: port.Request, remember: Remember) -> None:
-        outcome = "failed"
+        outcome, refusals = "failed", self._refusals if write.verb != "evict" else None
         lock = self._locks.setdefault((write.resource.plural, write.key), asyncio.Lock())
         try:
             async with lock:
@@ -251,8 +270,13 @@ class Writer:
         except port.ConflictError:
             outcome = "conflict"
             raise
+        except port.NotFoundError:
+            outcome = "gone"
+            raise
         finally:
             self.outcomes[write.verb, write.resource.kind, outcome] += 1
+            if refusals is not None:
+                refusals.note(write, outcome)
 
     async def _send(self, request: port.Request, write: "_Write") -> bytes:
         """Send until there is an answer that settles it.
@@ -278,6 +302,36 @@ class Writer:
                     raise
             await asyncio.sleep(min(_BACKOFF.longest_seconds, pause))
         raise AssertionError("the last attempt returns or raises")
+
+
+class _Refusals:
+    """Knows which writes were refused, and when each may be sent again."""
+
+    def __init__(self, time: clock.Clock) -> None:
+        self._clock = time
+        self._refused = backoff.Retries(time, _REFUSED)
+        self._conflicts = backoff.Retries(time, _CONFLICTS)
+
+    def checked(self, write: _Write) -> _Write:
+        """Return a write as it may be sent now: once only if the last one was refused; HeldBackError: not yet."""
+        place = _place(write)
+        for retries in (self._refused, self._conflicts):
+            if retries.holds(place):
+                left = (retries.next_at(place) or 0.0) - self._clock.monotonic()
+                failures = retries.failures(place)
+                what = f"{write.verb} of {write.resource.kind} {write.key.name}"
+                raise HeldBackError(f"{what} was refused {failures} times in a row and is tried again in {left:.0f} s")
+        return write._replace(attempts=1) if self._refused.failures(place) else write
+
+    def note(self, write: _Write, outcome: str) -> None:
+        """Take note of what became of a write; who was fenced or only observes was told nothing."""
+        if outcome in {"done", "gone", "failed", "conflict"}:
+            self._refused.note(_place(write), is_done=outcome != "failed")
+            self._conflicts.note(_place(write), is_done=outcome != "conflict")
+
+
+def _place(write: _Write) -> tuple[str, str, Key]:
+    return write.verb, write.resource.plural, write.key
 
 
 def _within(request: port.Request, seconds: float) -> port.Request:

@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.kube import kinds, objects, port
 from autoscaler.kube.writing import writer
+from autoscaler.simulation import virtual_time
 from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import ENGINE, bench, key, manifest, simulated
 
@@ -267,3 +268,82 @@ async def test_the_server_too_is_told_when_a_write_must_have_ended() -> None:
         await writer.Writer(api, Ending()).create(target, manifest("a"))  # type: ignore[arg-type]
     want = [("3000ms", 3.0), (None, 3.0)]
     assert [(each.query.get("timeout"), each.timeout_seconds) for each in api.asked] == want
+
+
+@simulated
+async def test_who_plans_the_same_again_and_again_sends_what_is_refused_ever_more_seldom() -> None:
+    async with bench() as b:
+        calm = b.writer.calmly(virtual_time.clock())
+        b.cluster.faults.add(faults.Answer(code=403), POSTS, times=None)
+        held = 0
+        for _ in range(600):
+            with pytest.raises(port.KubeError) as refused:
+                await calm.create(b.target, manifest("a"))
+            held += isinstance(refused.value, writer.HeldBackError)
+            await asyncio.sleep(1)
+        assert 20 <= b.writer.outcomes["create", "ConfigMap", "failed"] <= 28
+        assert held == 600 - b.writer.outcomes["create", "ConfigMap", "failed"]
+        assert str(refused.value).startswith("create of ConfigMap a was refused ")
+        with pytest.raises(port.ApiError, match="403"):
+            await calm.create(b.target, manifest("b"))  # another object
+        b.cluster.faults.clear()
+        await asyncio.sleep(60)
+        await calm.create(b.target, manifest("a"))
+        assert b.known() == {"a"}
+
+
+@simulated
+async def test_a_server_that_fails_is_asked_once_at_a_time_after_the_first_time() -> None:
+    async with bench() as b:
+        calm = b.writer.calmly(virtual_time.clock())
+        b.cluster.faults.add(faults.Answer(code=500), POSTS, times=None)
+        with pytest.raises(port.ApiError):
+            await calm.create(b.target, manifest("a"))
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(port.ApiError, match="500"):
+            await calm.create(b.target, manifest("a"))
+        assert asyncio.get_running_loop().time() - began < 0.1
+
+
+@simulated
+async def test_a_conflict_and_what_is_gone_are_answers_and_hold_back_nothing() -> None:
+    async with bench() as b:
+        calm = b.writer.calmly(virtual_time.clock())
+        await calm.create(b.target, manifest("a"))
+        old = b.table.get(key("a"))
+        assert old is not None
+        await calm.patch(b.target, key("a"), {"data": {"x": "1"}}, only_if=writer.Precondition.of(old))
+        with pytest.raises(port.ConflictError):
+            await calm.patch(b.target, key("a"), {"data": {"x": "2"}}, only_if=writer.Precondition.of(old))
+        await asyncio.sleep(0.05)
+        new = b.table.get(key("a"))
+        assert new is not None
+        await calm.patch(b.target, key("a"), {"data": {"x": "2"}}, only_if=writer.Precondition.of(new))
+        for _ in range(3):
+            with pytest.raises(port.NotFoundError):
+                await calm.patch(b.target, key("ghost"), {"data": {}}, only_if=writer.Precondition(uid="u"))
+        assert b.writer.outcomes["patch", "ConfigMap", "gone"] == 3
+
+
+@simulated
+async def test_conflicts_that_never_end_are_a_refusal() -> None:
+    async with bench() as b:
+        calm = b.writer.calmly(virtual_time.clock())
+        await calm.create(b.target, manifest("a"))
+        for _ in range(300):
+            with pytest.raises(port.KubeError):
+                await calm.patch(b.target, key("a"), {"data": {}}, only_if=writer.Precondition(uid="other"))
+            await asyncio.sleep(1)
+        assert b.writer.outcomes["patch", "ConfigMap", "conflict"] <= 20
+
+
+@simulated
+async def test_evictions_are_never_held_back() -> None:
+    async with bench() as b:
+        calm = b.writer.calmly(virtual_time.clock())
+        evictions = faults.Matching(method="POST", path="/eviction")
+        b.cluster.faults.add(faults.Answer(code=429), evictions, times=None)
+        for _ in range(5):
+            with pytest.raises(port.TooManyRequestsError):
+                await calm.evict(key("a"), only_if=writer.Precondition(uid="u"))
