@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from autoscaler.cloud import port as cloud
-from autoscaler.simulation.cloud.model import Group
+from autoscaler.simulation.cloud.model import Group, Pace
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import World, runtime
 
@@ -14,11 +14,11 @@ LASTS_SECONDS = 1000.0
 """How long one replacement takes, with a little more."""
 
 
-async def sizes(group: Group, seconds: float) -> set[int]:
+async def sizes(group: Group, seconds: float, *, every_seconds: float = 1.0) -> set[int]:
     """Return all desired capacities that a group has meanwhile."""
     found = {group.desired}
-    for _ in range(int(seconds)):
-        await asyncio.sleep(1)
+    for _ in range(int(seconds / every_seconds)):
+        await asyncio.sleep(every_seconds)
         found.add(group.desired)
     return found
 
@@ -125,7 +125,40 @@ async def test_an_additional_instance_that_never_joins_is_ended_and_desired_stay
         await asyncio.sleep(60)
         world.silent.add("a")
         world.cloud.refresh(group.name, warmup_seconds=10 * 3600)
-        assert await sizes(group, 200) == {1}
+        assert await sizes(group, 200, every_seconds=0.02) == {1}
         ended = [one for one in world.cloud.instances.values() if one.ended_at is not None]
         assert len(ended) == 1
         assert set(world.bound()) == {"works"}
+
+
+@pytest.mark.accept("G15")
+@simulated
+async def test_an_instance_that_comes_after_its_launch_was_taken_back_counts_at_once() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    (group,) = world.cloud.groups.values()
+    world.cloud.be_late(group.name, 60)
+    async with runtime(world):
+        await asyncio.sleep(5)
+        world.add_pod("one", cpu="3")
+        await asyncio.sleep(5)  # accepted by now, and nobody can see it
+        world.cloud.set_desired(group, 0)
+        world.delete_pod("one")
+        await asyncio.sleep(120)
+        assert (group.desired, len(group.members)) == (1, 1)
+
+
+@simulated
+async def test_desired_is_raised_for_those_alone_that_were_asked_for() -> None:
+    world = World(pace=Pace(reaction_seconds=0.0))
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=36_000)
+    (group,) = world.cloud.groups.values()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(2):
+            world.add_pod(f"works-{number}", cpu="3")
+        await asyncio.sleep(60)
+        world.cloud.set_desired(group, 1)
+        world.cloud.refresh(group.name, warmup_seconds=WARMUP_SECONDS)
+        assert await sizes(group, 300, every_seconds=0.1) == {1, 2}
+        assert (group.desired, len(group.members)) == (2, 3)

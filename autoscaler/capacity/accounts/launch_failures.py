@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import structlog
 
-from autoscaler import clock
 from autoscaler.api.resources.pools import InstancePool
 from autoscaler.api.settings.node_groups import NodeGroupKey
 from autoscaler.capacity.accounts import account_reader, cloud_calls, unasked_instances, unavailable_offerings
@@ -76,9 +75,8 @@ class LaunchFailures:
         )
 
     def next_at(self) -> float | None:
-        """Return when the next group will have waited for too long, or have had more than it asks for."""
-        waits = [lack.until for lack in self._lacks.values() if not lack.is_over]
-        return clock.earliest((*waits, unasked_instances.next_end(self._groups)))
+        """Return when the next group will have waited for too long."""
+        return min((lack.until for lack in self._lacks.values() if not lack.is_over), default=None)
 
     def _note_outcome(self, outcome: cloud_calls.Outcome, now: float) -> None:
         """Leave an offering alone that we may not ask for, or whose instance did not become a node.

@@ -41,11 +41,6 @@ def found(seen: Mapping[cloud.GroupName, Seen]) -> dict[cloud.GroupName, frozens
     return {name: frozenset(each.unasked) for name, each in seen.items() if each.unasked}
 
 
-def next_end(seen: Mapping[cloud.GroupName, Seen]) -> float | None:
-    """Return when the next of them will have stayed for too long."""
-    return min((since + LASTING_SECONDS for each in seen.values() for since in each.unasked.values()), default=None)
-
-
 def _seen(snapshot: Snapshot, group: cloud.NodeGroup, old: Seen | None) -> Seen:
     now = snapshot.now
     if old is not None and old.group is group and not old.unasked and not old.owed:
@@ -69,8 +64,7 @@ def _unasked(
     there = {one.id for one in group.members}
     before = old.unasked if old is not None else {}
     kept = {one: since for one, since in before.items() if one in there and snapshot.now < since + LASTING_SECONDS}
-    asked = max(group.desired, old.group.desired if old is not None else 0) + owed
-    more = max(0, min(len(new), len(there) - len(kept) - asked))
+    more = max(0, min(len(new), len(there) - len(kept) - group.desired - owed))
     latest = sorted(new, key=lambda one: (snapshot.launched_at.get(one, float("inf")), one))
     return {**kept, **dict.fromkeys(latest[len(latest) - more :], snapshot.now)}
 
