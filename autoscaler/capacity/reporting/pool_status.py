@@ -332,7 +332,12 @@ def _learned(snapshot: Snapshot, group: cloud.NodeGroup) -> Manifest:
     """Return what nodes of a group really offered, for whoever begins anew."""
     learned = snapshot.learned.get(learned_allocatable.kind_of(group))
     told = learned_allocatable.written(snapshot, group)
-    return {**told, "learned": quantities(learned.amounts)} if told and learned is not None else {}
+    return {**told, "learned": _written(group.name, learned.amounts)} if told and learned is not None else {}
+
+
+@remembered.RememberedEqual
+def _written(_name: cloud.GroupName, amounts: Mapping[str, int]) -> dict[str, str]:
+    return quantities(amounts)
 
 
 def _ready(pool: InstancePool, groups: list[cloud.NodeGroup], known: Known, snapshot: Snapshot) -> Manifest:

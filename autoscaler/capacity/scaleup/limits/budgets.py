@@ -147,6 +147,7 @@ class _Outlook:
         mean = lives.mean_seconds()
         self.life = self._mean_duration() + idle if mean is None else mean
         self.idle_after_work = 0 if spec.ephemeral else idle
+        self._durations: dict[str | None, int] = {}
 
     @property
     def each(self) -> int:
@@ -185,8 +186,11 @@ class _Outlook:
 
     def duration(self, scope: str | None) -> int:
         """Return how long a scope's pods run here."""
-        known = self.books.durations.get(accounting.ScopePool(scope or "", self.name))
-        return latency.DURATION_SECONDS if known is None or known.mean_seconds is None else known.mean_seconds
+        if scope not in self._durations:  # asked for each pod that runs
+            known = self.books.durations.get(accounting.ScopePool(scope or "", self.name))
+            mean = known.mean_seconds if known is not None else None
+            self._durations[scope] = latency.DURATION_SECONDS if mean is None else mean
+        return self._durations[scope]
 
     def _mean_duration(self) -> int:
         """Return how long pods of all scopes run here, rounded up."""
@@ -236,22 +240,31 @@ def _of_money(outlook: _Outlook, used: accounting.MonthToDate, limit: int) -> Li
 
 
 def _of_scopes(outlook: _Outlook, used: accounting.MonthToDate) -> Iterator[Limit]:
+    limits = dict(_scope_limits(outlook))
+    if not limits:
+        return
     starting = outlook.unrecorded + sum(one.status.phase is Phase.LAUNCHING for one in outlook.living)
     work = _expected_work(outlook)
+    for name, limit in limits.items():
+        yield Limit(
+            kind=LimitKind.SCOPE_SECONDS,
+            pool=outlook.name,
+            scope=name,
+            most=limit,
+            used=used.scopes.get(accounting.ScopePool(name, outlook.name), 0),
+            expected=-(-work[name] // accounting.WHOLE) + starting * outlook.each + outlook.coming(name),
+            each=outlook.each,
+            each_endless=outlook.left,
+        )
+
+
+def _scope_limits(outlook: _Outlook) -> Iterator[tuple[str, int]]:
+    """Yield the scopes that may use no more than so many seconds of a pool, by name."""
     for name, scope in sorted(outlook.books.scopes.items()):
         entry = next((each for each in scope.pools if each.name == outlook.name), None)
         limit = entry.limits.target_max_seconds_per_month if entry is not None else None
         if limit is not None:
-            yield Limit(
-                kind=LimitKind.SCOPE_SECONDS,
-                pool=outlook.name,
-                scope=name,
-                most=limit,
-                used=used.scopes.get(accounting.ScopePool(name, outlook.name), 0),
-                expected=-(-work[name] // accounting.WHOLE) + starting * outlook.each + outlook.coming(name),
-                each=outlook.each,
-                each_endless=outlook.left,
-            )
+            yield name, limit
 
 
 def _expected_work(outlook: _Outlook) -> Counter[str]:
