@@ -94,6 +94,7 @@ def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) 
     if examined.config is not None:
         over = grid.quota(sum(len(one.groups) for one in grids.values()), examined.config.asg_quota)
         found += [over] if over else []
+        found += _addresses(examined.config, grids, offered)
     if found or examined.config is None:
         raise problems.of_file([raw.discreet(one) for one in found], has_environment=raw.has_environment)
     config = examined.config.model_copy(update={"clusters": clusters})
@@ -151,6 +152,30 @@ def _control_planes(clusters: Mapping[str, Cluster], offered: offerings.Offering
                 subnets.control_plane_zones(_with_subnets(cluster, offered.zones))
             except subnets.SubnetError as error:
                 yield Problem(path=("clusters", key, "network"), message=str(error), has_value=False)
+
+
+def _addresses(
+    config: StackConfig, grids: Mapping[str, grid.Grid], offered: offerings.Offerings | None
+) -> Iterator[Problem]:
+    """Refuse more NAT gateways than the account may have Elastic IPs for."""
+    count = sum(_gateways(cluster, grids[key], offered) for key, cluster in config.clusters.items())
+    if count > config.eip_quota:
+        message = (
+            f"the networks make {count} NAT gateways, each with an Elastic IP; use natGateways: single, or have AWS "
+            "raise the quota (EC2-VPC Elastic IPs) and raise this number"
+        )
+        yield Problem(path=("eipQuota",), value=config.eip_quota, message=message)
+
+
+def _gateways(cluster: Cluster, made: grid.Grid, offered: offerings.Offerings | None) -> int:
+    if cluster.network is None or cluster.network.cidr is None or offered is None:
+        return 0
+    try:
+        plane = subnets.control_plane_zones(_with_subnets(cluster, offered.zones)) if cluster.existing is None else ()
+    except subnets.SubnetError:
+        return 0  # reported by itself
+    choice = cluster.network.nat_gateways
+    return len(subnets.gateway_zones(choice, zones=made.zones(), lasting=made.lasting_zones(), control_plane=plane))
 
 
 def _recipes(config: StackConfig | None) -> Iterator[Problem]:

@@ -86,6 +86,7 @@ class Site(pulumi.ComponentResource):
             place=self._place,
             config=self._config.network,
             zones=self._grid.zones(),
+            lasting_zones=self._grid.lasting_zones(),
             control_plane_zones=self._args.loaded.control_plane_zones(self._args.key),
             protect=self._config.protect,
         )

@@ -31,6 +31,7 @@ def service_problems(text: str, network: str | None, *, path: Location) -> Itera
 class NatGateways(StrEnum):
     SINGLE = "single"
     PER_ZONE = "per-zone"
+    EVERY_ZONE = "every-zone"
 
 
 class Network(Section):
@@ -39,8 +40,9 @@ class Network(Section):
     cidr: Cidr | None = None
     """The addresses of a network to make, from /16 to /20. Each zone gets a private subnet of a sixteenth."""
     nat_gateways: NatGateways | None = None
-    """How a new network's nodes reach the internet: single is cheaper, per-zone survives the loss of a zone.
-    Default: single."""
+    """How a new network's nodes reach the internet: single is cheaper, per-zone survives the loss of a zone. It has a
+    gateway in each zone in which a pool always has instances (minPerGroup), by which the other zones go out, too;
+    every-zone has one in all zones. Each gateway takes an Elastic IP. Default: single."""
     service_cidr: Cidr | None = None
     """The addresses of a new cluster's Services, which must not be the network's. Default: 172.20.0.0/16, or
     10.100.0.0/16 in a network that has those."""

@@ -101,6 +101,8 @@ class StackConfig(Section):
     """Who acts in AWS."""
     asg_quota: Annotated[int, Field(ge=1, le=10_000)] = 200
     """How many Auto Scaling groups the account may have in the region."""
+    eip_quota: Annotated[int, Field(ge=0, le=10_000)] = 5
+    """How many Elastic IPs the account may have in the region, one for each NAT gateway. 5 is AWS' default."""
     tags: AwsTags = {}
     """Tags of all AWS resources, instances and disks included."""
     alarms: Alarms = Alarms()

@@ -25,6 +25,8 @@ class NetworkArgs:
     config: network.Network
     zones: tuple[str, ...]
     """Zones with nodes."""
+    lasting_zones: tuple[str, ...] = ()
+    """Those of them in which a pool always has nodes."""
     control_plane_zones: tuple[str, ...] = ()
     """Zones of the control plane, each with a subnet if the network is adopted; none for a cluster that is there."""
     protect: bool = False
@@ -56,16 +58,6 @@ class Network(pulumi.ComponentResource):
         self.register_outputs({"vpcId": self.vpc_id, "subnetIds": self.subnet_ids})
 
 
-def gateway_zones(config: network.Network, zones: Sequence[str], control_plane_zones: Sequence[str]) -> tuple[str, ...]:
-    """Say in which zones NAT gateways stand.
-
-    A single one stands where the control plane does, if there is one: pools that come and go do not move it.
-    """
-    if config.nat_gateways is network.NatGateways.PER_ZONE:
-        return tuple(sorted({*zones, *control_plane_zones}))
-    return tuple(sorted(control_plane_zones or zones)[:1])
-
-
 class _Builder:
     """Makes the parts of a new network, as children of the component."""
 
@@ -75,7 +67,9 @@ class _Builder:
         self._child = pulumi.ResourceOptions(parent=parent)
         zones = sorted({*args.zones, *args.control_plane_zones})
         carved = subnets.carve(cidr, zones)
-        gateways = gateway_zones(args.config, args.zones, args.control_plane_zones)
+        gateways = subnets.gateway_zones(
+            args.config.nat_gateways, zones=zones, lasting=args.lasting_zones, control_plane=args.control_plane_zones
+        )
 
         self.vpc = self._vpc(cidr, protect=args.protect)
         self._close_default_group()

@@ -4,9 +4,11 @@ A zone's letter alone decides its addresses, so that adding or removing a zone n
 """
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from components.config.network import NatGateways
 
 LETTERS: Final = "abcdefgh"
 """Eight zones fit; no region has more."""
@@ -47,6 +49,20 @@ def control_plane_zones(zones: Mapping[str, str]) -> tuple[str, str]:
         known = ", ".join(f"{zone} ({zone_id})" for zone, zone_id in sorted(zones.items()))
         raise SubnetError(f"EKS needs two zones that take control planes, and there are {known}: choose another region")
     return fit[0], fit[1]
+
+
+def gateway_zones(
+    choice: NatGateways | None, *, zones: Iterable[str], lasting: Sequence[str], control_plane: Sequence[str]
+) -> tuple[str, ...]:
+    """Say in which zones NAT gateways stand; those without one go out by the first of them.
+
+    A single one stands where the control plane does, if there is one: pools that come and go do not move it.
+    """
+    if choice is NatGateways.EVERY_ZONE:
+        return tuple(sorted({*zones, *control_plane}))
+    if choice is NatGateways.PER_ZONE and lasting:
+        return tuple(sorted(lasting))
+    return tuple(sorted(control_plane or zones)[:1])
 
 
 def _position(zone: str) -> int:

@@ -50,6 +50,10 @@ class Grid:
         """Name the zones that have a group."""
         return tuple(sorted({group.key.zone for group in self.groups}))
 
+    def lasting_zones(self) -> tuple[str, ...]:
+        """Name the zones that have a group which is never empty."""
+        return tuple(sorted({group.key.zone for group in self.groups if group.minimum}))
+
 
 def plan(cluster_name: str, cluster: Cluster, offerings: Offerings, *, tags: Mapping[str, str]) -> Grid:
     """Lay out the node groups of the cluster with this name; `tags` are those of the whole stack."""

@@ -175,6 +175,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("roles assumed", configs.values(aws={"assumeRoles": []}), "sluice:aws.assumeRoles: unknown key; did you mean assumeRole?"),
     ("role without a way in", configs.values(aws={"assumeRole": "arn:aws:iam::123456789012:role/other"}), f'{BENCH}.access.admins = ["arn:aws:iam::123456789012:role/deployer"]: must name arn:aws:iam::123456789012:role/other too'),
     ("labels for no operator", in_cluster(monitoring={"operatorLabels": {"release": "x"}}), f'{BENCH}.monitoring.operatorLabels = {{"release": "x"}}: goes with prometheusOperator: true'),
+    ("gateways", configs.values(eipQuota=2, clusters={"bench": configs.cluster(network={"cidr": "10.32.0.0/16", "natGateways": "per-zone"})}), "sluice:eipQuota = 2: the networks make 3 NAT gateways, each with an Elastic IP; use natGateways: single"),
+    ("gateways' word", in_cluster(network={"cidr": "10.32.0.0/16", "natGateways": "all"}), f"{BENCH}.network.natGateways = \"all\": must be 'single', 'per-zone' or 'every-zone'"),
     ("EKS image's disk", in_pool(rootVolume={"sizeGib": 19}), f"{POOL}.rootVolume.sizeGib = 19: must be at least 20"),
     ("ephemeral upstream", upstream(ephemeral=True), f"{POOL}.ephemeral = true: goes with nodeScaler: native"),
     ("disabled upstream", upstream(enabled=False), f"{POOL}.enabled = false: goes with nodeScaler: native"),

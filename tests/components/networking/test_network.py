@@ -1,6 +1,5 @@
 import pulumi
 import pulumi_aws as aws
-import pytest
 
 from components.config import network as config
 from components.networking import network
@@ -13,16 +12,29 @@ OWNED = {"kubernetes.io/cluster/test-main": "owned"}
 
 
 def made(
-    *, zones: tuple[str, ...] = ZONES, control_plane: tuple[str, ...] = ZONES[:2], nat: str | None = None
+    *,
+    zones: tuple[str, ...] = ZONES,
+    control_plane: tuple[str, ...] = ZONES[:2],
+    nat: str | None = None,
+    lasting: tuple[str, ...] = ZONES,
 ) -> monitor.World:
-    return run(
-        {"cidr": "10.32.0.0/16", **({"natGateways": config.NatGateways(nat)} if nat else {})}, zones, control_plane
-    )
+    values: dict[str, object] = {"cidr": "10.32.0.0/16", **({"natGateways": config.NatGateways(nat)} if nat else {})}
+    return run(values, zones, control_plane, lasting=lasting)
 
 
-def run(values: dict[str, object], zones: tuple[str, ...], control_plane: tuple[str, ...]) -> monitor.World:
+def run(
+    values: dict[str, object],
+    zones: tuple[str, ...],
+    control_plane: tuple[str, ...],
+    *,
+    lasting: tuple[str, ...] = (),
+) -> monitor.World:
     args = network.NetworkArgs(
-        place=PLACE, config=config.Network.model_validate(values), zones=zones, control_plane_zones=control_plane
+        place=PLACE,
+        config=config.Network.model_validate(values),
+        zones=zones,
+        lasting_zones=lasting,
+        control_plane_zones=control_plane,
     )
 
     def program() -> dict[str, object]:
@@ -115,11 +127,10 @@ def test_a_nat_gateway_per_zone_serves_its_zone_alone() -> None:
         assert route["natGatewayId"] == f"main.public-{zone}-id"
 
 
-@pytest.mark.parametrize("zones", [("eu-west-1c",), ("eu-west-1b", "eu-west-1c"), ZONES])
-def test_pools_that_come_and_go_do_not_move_the_single_gateway(zones: tuple[str, ...]) -> None:
-    assert network.gateway_zones(config.Network.model_validate({"cidr": "10.0.0.0/16"}), zones, ZONES[:2]) == (
-        "eu-west-1a",
-    )
+def test_zones_without_a_gateway_go_out_by_the_first() -> None:
+    tables = made(nat="per-zone", lasting=ZONES[1:]).named(":RouteTable")
+    (route,) = tables["main.private-eu-west-1a"].inputs["routes"]
+    assert route["natGatewayId"] == "main.public-eu-west-1b-id"
 
 
 def test_without_a_control_plane_the_first_zone_has_the_gateway() -> None:

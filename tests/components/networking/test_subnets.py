@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.config.network import NatGateways
 from components.networking import subnets
 
 BLOCKS = st.builds(
@@ -61,3 +62,29 @@ def test_the_control_plane_avoids_zones_that_eks_does_not_support() -> None:
 def test_a_region_with_one_fitting_zone_is_refused() -> None:
     with pytest.raises(subnets.SubnetError, match=r"two zones .* us-west-1a \(usw1-az2\), us-west-1b"):
         subnets.control_plane_zones({"us-west-1b": "usw1-az3", "us-west-1a": "usw1-az2"})
+
+
+A, B, C = (f"eu-west-1{letter}" for letter in "abc")
+
+
+@pytest.mark.parametrize(
+    ("choice", "lasting", "control_plane", "want"),
+    [
+        (None, (B, C), (A, B), (A,)),
+        (NatGateways.SINGLE, (B, C), (A, B), (A,)),
+        (NatGateways.SINGLE, (), (), (A,)),
+        (NatGateways.PER_ZONE, (B, C), (A, B), (B, C)),
+        (NatGateways.PER_ZONE, (), (B, A), (A,)),
+        (NatGateways.EVERY_ZONE, (B,), (A, B), (A, B, C)),
+    ],
+)
+def test_gateways_stand_where_nodes_always_are_or_by_choice(
+    choice: NatGateways | None, lasting: tuple[str, ...], control_plane: tuple[str, ...], want: tuple[str, ...]
+) -> None:
+    got = subnets.gateway_zones(choice, zones=(A, B, C), lasting=lasting, control_plane=control_plane)
+    assert got == want
+
+
+@pytest.mark.parametrize("zones", [(C,), (B, C), (A, B, C)])
+def test_pools_that_come_and_go_do_not_move_the_single_gateway(zones: tuple[str, ...]) -> None:
+    assert subnets.gateway_zones(None, zones=zones, lasting=(), control_plane=(A, B)) == (A,)
