@@ -13,7 +13,7 @@ loaded = loading.load(reading.of_program())
 stack, config = loaded.stack, loaded.stack.config
 
 pulumi.log.info(grid.markdown({stack.cluster_name(key): made for key, made in loaded.grids.items()}))
-leaving = leaving_groups.warnings(leaving_groups.known(), staying=loaded.group_names, undrained=loaded.foreign_scaled)
+leaving = leaving_groups.warnings(leaving_groups.leaving(loaded.group_names), undrained=loaded.foreign_scaled)
 for warning in (*loaded.warnings, *leaving):
     pulumi.log.warn(warning)
 

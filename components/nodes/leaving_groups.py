@@ -37,30 +37,40 @@ class KnownGroup:
         return any(keys.cluster_tag(cluster) in self.tags for cluster in clusters)
 
 
-def known() -> tuple[KnownGroup, ...]:
-    """Read the groups from the stack's state; none if it was never brought up, or the state cannot be read."""
+def leaving(staying: Collection[str]) -> tuple[KnownGroup, ...]:
+    """Read the groups that leave, given the names of those that stay; none if the state cannot be read."""
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     try:
-        if not pulumi.runtime.invoke(OUTPUTS, {"name": name}).value["outputs"]:
-            return ()  # there is no state yet, and the engine must not be asked for what is in it
+        # The outputs name the groups. The state as a whole takes ten times as long to read, and is not there at first.
+        if named(pulumi.runtime.invoke(OUTPUTS, {"name": name}).value["outputs"]) <= {*staying}:
+            return ()
         resources = pulumi.runtime.invoke(RESOURCES, {"stackName": name}).value["outputs"]
-    except Exception as error:  # noqa: BLE001  # the SDK raises nothing narrower; what is told is no condition of an update
+    except Exception as error:  # noqa: BLE001  # the SDK raises nothing narrower, and no update depends on this
         pulumi.log.info(f"which Auto Scaling groups leave cannot be told: {error}")
         return ()
-    return tuple(_groups(resources))
+    return tuple(group for group in groups_in(resources) if group.name not in staying)
 
 
-def warnings(
-    found: Iterable[KnownGroup], *, staying: Collection[str], undrained: Collection[str] = ()
-) -> Iterator[str]:
-    """Say which of these groups leave, pool by pool.
+def named(outputs: Mapping[str, Any]) -> set[str]:
+    """Return the names of all groups in the outputs of a stack."""
+    clusters = (outputs.get("clusters") or {}).values()
+    return {str(row["name"]) for cluster in clusters for row in cluster.get("autoScalingGroups") or ()}
 
-    `staying` names the groups that stay, `undrained` the clusters whose nodes the runtime does not scale.
-    """
+
+def groups_in(resources: Mapping[str, Mapping[str, Any]]) -> Iterator[KnownGroup]:
+    """Yield the groups of a state."""
+    for resource in resources.values():
+        if resource["type"] == GROUP:
+            outputs = resource["outputs"]
+            tags = {tag["key"]: tag["value"] for tag in outputs.get("tags") or ()}
+            yield KnownGroup(name=str(outputs["name"]), nodes=int(outputs.get("desiredCapacity") or 0), tags=tags)
+
+
+def warnings(found: Iterable[KnownGroup], *, undrained: Collection[str] = ()) -> Iterator[str]:
+    """Tell of groups that leave, pool by pool; `undrained` names the clusters whose nodes somebody else scales."""
     pools: defaultdict[tuple[str, bool], list[KnownGroup]] = defaultdict(list)
     for group in found:
-        if group.name not in staying:
-            pools[group.pool, not group.is_of(undrained)].append(group)
+        pools[group.pool, not group.is_of(undrained)].append(group)
     for (pool, drained), groups in sorted(pools.items()):
         yield _told(pool, sorted(groups, key=lambda group: group.name), drained=drained)
 
@@ -80,11 +90,3 @@ def _told(pool: str, groups: list[KnownGroup], *, drained: bool) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _groups(resources: Mapping[str, Mapping[str, Any]]) -> Iterator[KnownGroup]:
-    for resource in resources.values():
-        if resource["type"] == GROUP:
-            outputs = resource["outputs"]
-            tags = {tag["key"]: tag["value"] for tag in outputs.get("tags") or ()}
-            yield KnownGroup(name=str(outputs["name"]), nodes=int(outputs.get("desiredCapacity") or 0), tags=tags)

@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-STACK_TYPE = "pulumi:pulumi:Stack"
+ENGINES_OWN = frozenset({"pulumi:pulumi:Stack", "pulumi:providers:pulumi"})
+"""What nobody made: the stack itself, and the provider through which a program reads its own state."""
 UNCHANGED = frozenset({"same", "read", "refresh"})
 # A replacement is told in up to four steps; this is the one that a reader looks for.
 _REPLACING = frozenset({"create-replacement", "delete-replaced", "replace", "discard-replaced"})
@@ -33,7 +34,7 @@ class Step:
 class Result:
     """A run of the engine."""
 
-    steps: Mapping[str, Step]  # by URN, the stack itself left out
+    steps: Mapping[str, Step]  # by URN, the engine's own left out
     failed: frozenset[str]  # URNs whose operation failed
     diagnostics: str
     output: str
@@ -75,7 +76,7 @@ def read(events: Iterable[str], output: str) -> Result:
 
 
 def _note(steps: dict[str, Step], metadata: Mapping[str, Any]) -> None:
-    if metadata["type"] == STACK_TYPE:
+    if metadata["type"] in ENGINES_OWN:
         return
     detailed = metadata.get("detailedDiff") or {}
     known = steps.get(metadata["urn"])

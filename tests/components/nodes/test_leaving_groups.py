@@ -10,16 +10,27 @@ def group(name: str, nodes: int = 0, *, pool: str = "workers", cluster: str = "b
     return KnownGroup(name=name, nodes=nodes, tags=tags)
 
 
-def told(*groups: KnownGroup, staying: tuple[str, ...] = (), undrained: tuple[str, ...] = ()) -> list[str]:
-    return list(leaving_groups.warnings(groups, staying=staying, undrained=undrained))
+def told(*groups: KnownGroup, undrained: tuple[str, ...] = ()) -> list[str]:
+    return list(leaving_groups.warnings(groups, undrained=undrained))
 
 
-def test_groups_that_stay_are_not_spoken_of() -> None:
-    assert told(group("one", 3), group("two"), staying=("one", "two")) == []
+def test_the_outputs_of_a_stack_name_its_groups() -> None:
+    assert leaving_groups.named({}) == set()
+    rows = [{"name": "a", "pool": "workers"}, {"name": "b", "pool": "workers"}]
+    outputs = {"version": "1", "clusters": {"one": {"autoScalingGroups": rows}, "bare": {"name": "bare"}}}
+    assert leaving_groups.named(outputs) == {"a", "b"}
+
+
+def test_the_state_knows_their_pools_and_nodes() -> None:
+    tags = [{"key": keys.INSTANCE_POOL, "value": "workers", "propagateAtLaunch": True}]
+    outputs = {"name": "a", "desiredCapacity": 2.0, "tags": tags}
+    other = {"type": "aws:ec2/vpc:Vpc", "outputs": {}}
+    found = leaving_groups.groups_in({"one": {"type": leaving_groups.GROUP, "outputs": outputs}, "two": other})
+    assert [(each.name, each.pool, each.nodes) for each in found] == [("a", "workers", 2)]
 
 
 def test_each_pool_names_its_groups_that_leave_and_their_nodes() -> None:
-    found = told(group("b", 2), group("a", 1), group("c", 9), group("d", pool="gpu"), staying=("c",))
+    found = told(group("b", 2), group("a", 1), group("d", pool="gpu"))
     assert [each.partition(";")[0] for each in found] == [
         "pool gpu loses 1 Auto Scaling group with 0 nodes, as of the last update or refresh: d (0)",
         "pool workers loses 2 Auto Scaling groups with 3 nodes, as of the last update or refresh: a (1), b (2)",

@@ -37,9 +37,10 @@ def test_a_refresh_says_what_came_out() -> None:
     assert results.read(lines, "").step("q").operation == "update"
 
 
-def test_what_is_the_same_is_no_change_and_the_stack_is_no_step() -> None:
-    stack = json.dumps({"resourcePreEvent": {"metadata": {"op": "create", "urn": "u", "type": results.STACK_TYPE}}})
-    found = results.read([stack, event("resourcePreEvent", "same")], "")
+@pytest.mark.parametrize("own", ["pulumi:pulumi:Stack", "pulumi:providers:pulumi"])
+def test_what_is_the_same_is_no_change_and_the_engines_own_is_no_step(own: str) -> None:
+    made = json.dumps({"resourcePreEvent": {"metadata": {"op": "create", "urn": "u", "type": own}}})
+    found = results.read([made, event("resourcePreEvent", "same")], "")
     assert found.changes == ()
     assert len(found.steps) == 1
 
