@@ -57,16 +57,16 @@ class Site(pulumi.ComponentResource):
         self._access = self._make_cluster()
         pools = self._make_pools()
         definitions = self._make_definitions()
-        running = self._make_runtime(after=[*definitions, *self._ready])
+        namespaces = self._make_namespaces()
+        running = self._make_runtime(namespaces.by_name, after=[*definitions, *self._ready])
         self._make_conveniences()
         policies = self._make_policies(after=[*definitions, running.deployment])
         self._make_node_scaler()
         self._make_gpu_support()
         self._dashboard_url = self._make_dashboards(running)
-        namespaces = self._make_objects(pools, running, after=[*definitions, running.deployment, *policies])
-        running.read_secrets(namespaces)
+        made = self._make_objects(pools, namespaces, running, after=[*definitions, running.deployment, *policies])
         self._make_group_lists(pools, after=[running])
-        self._make_drain_object(after=[running, *namespaces.values(), *policies, *self._needed])
+        self._make_drain_object(after=[running, *made.values(), *policies, *self._needed])
         self.register_outputs(self.outputs)
 
     @property
@@ -159,13 +159,15 @@ class Site(pulumi.ComponentResource):
         )
         return custom_resources.Definitions(f"{self._name}.definitions", args, self._child).made
 
-    def _make_namespaces(self, scopes: Mapping[str, pulumi.Resource]) -> Mapping[str, pulumi.Resource]:
+    def _make_namespaces(self) -> custom_resources.Namespaces:
         args = custom_resources.NamespacesArgs(
-            config=self._config, provider=self._access.kubernetes, scopes=scopes, after=self._access.ready
+            config=self._config, provider=self._access.kubernetes, after=self._access.ready
         )
-        return custom_resources.Namespaces(f"{self._name}.namespaces", args, self._child).by_name
+        return custom_resources.Namespaces(f"{self._name}.namespaces", args, self._child)
 
-    def _make_runtime(self, *, after: Sequence[pulumi.Resource]) -> runtime.Runtime:
+    def _make_runtime(
+        self, namespaces: Mapping[str, pulumi.Resource], *, after: Sequence[pulumi.Resource]
+    ) -> runtime.Runtime:
         queue = self._make_interruptions()
         built = image.RuntimeImage(
             f"{self._name}.image",
@@ -182,6 +184,7 @@ class Site(pulumi.ComponentResource):
             prices=self._args.loaded.prices[self._args.key],
             interruption_queue_url=queue.queue_url if queue else None,
             interruption_queue_arn=queue.queue_arn if queue else None,
+            namespaces=dict(namespaces),
             after=after,
         )
         return runtime.Runtime(f"{self._name}.runtime", args, self._child)
@@ -245,19 +248,24 @@ class Site(pulumi.ComponentResource):
     def _make_objects(
         self,
         groups: Mapping[str, Sequence[pulumi.Resource]],
+        namespaces: custom_resources.Namespaces,
         running: runtime.Runtime,
         *,
         after: Sequence[pulumi.Resource],
     ) -> Mapping[str, pulumi.Resource]:
-        """Make what the config declares, and the namespaces for it; return all namespaces."""
-        own = {self._config.autoscaler.namespace: running.namespace}
+        """Make what the config declares, and the namespaces that come after scopes; return all namespaces."""
+
+        def add_namespaces(scopes: Mapping[str, pulumi.Resource]) -> Mapping[str, pulumi.Resource]:
+            namespaces.add_others(scopes)
+            return {**namespaces.by_name, self._config.autoscaler.namespace: running.namespace}
+
         args = custom_resources.CustomResourcesArgs(
             config=self._config,
             place=self._place,
             provider=self._access.kubernetes,
             grid=self._grid,
             groups_by_pool=groups,
-            make_namespaces=lambda scopes: {**self._make_namespaces(scopes), **own},
+            make_namespaces=add_namespaces,
             after=after,
         )
         made = custom_resources.CustomResources(f"{self._name}.objects", args, self._child)

@@ -69,23 +69,36 @@ class NamespacesArgs:
 
     config: Cluster
     provider: k8s.Provider
-    scopes: Mapping[str, pulumi.Resource] = field(default_factory=dict)
-    """The scopes that namespaces are in. A namespace goes before its scope: one that is in use would be held."""
     after: Sequence[pulumi.Resource] = ()
 
 
 class Namespaces(pulumi.ComponentResource):
-    """The namespaces for workloads, but for the runtime's own, which comes with the runtime."""
+    """The namespaces for workloads, but for the runtime's own, which comes with the runtime.
+
+    Those whose Secrets the runtime reads are made at once: its rights there come before the runtime. The others are
+    made after the scopes that they are in, and so go before them: a scope in use is held.
+    """
 
     def __init__(self, name: str, args: NamespacesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("sluice:index:Namespaces", name, None, opts)
+        self._name, self._args = name, args
         self.by_name: dict[str, pulumi.Resource] = {}
-        for namespace, scope in args.config.workload_namespaces().items():
-            if namespace != args.config.autoscaler.namespace:
-                after = [*args.after, *(made for key, made in args.scopes.items() if key == scope)]
-                opts = pulumi.ResourceOptions(parent=self, provider=args.provider, depends_on=after)
-                self.by_name[namespace] = add_namespace(f"{name}.{namespace}", namespace, args.config, opts=opts)
+        for namespace in args.config.workload_namespaces():
+            if namespace in args.config.autoscaler.readable_namespaces:
+                self._add(namespace)
         self.register_outputs({})
+
+    def add_others(self, scopes: Mapping[str, pulumi.Resource]) -> None:
+        """Make those that are not there yet, each after its scope."""
+        for namespace, scope in self._args.config.workload_namespaces().items():
+            if namespace not in self.by_name:
+                self._add(namespace, *(made for key, made in scopes.items() if key == scope))
+
+    def _add(self, namespace: str, *after: pulumi.Resource) -> None:
+        args = self._args
+        if namespace != args.config.autoscaler.namespace:
+            opts = pulumi.ResourceOptions(parent=self, provider=args.provider, depends_on=[*args.after, *after])
+            self.by_name[namespace] = add_namespace(f"{self._name}.{namespace}", namespace, args.config, opts=opts)
 
 
 def add_namespace(name: str, namespace: str, config: Cluster, *, opts: pulumi.ResourceOptions) -> pulumi.Resource:

@@ -41,6 +41,8 @@ class RuntimeArgs:
     """What instances of the cluster's pools cost."""
     interruption_queue_url: pulumi.Input[str] | None = None
     interruption_queue_arn: pulumi.Input[str] | None = None
+    namespaces: Mapping[str, pulumi.Resource] = field(default_factory=dict)
+    """The namespaces of workloads that the stack makes or labels: a Role in one of them waits for it."""
     after: Sequence[pulumi.Resource] = ()
     """The definitions: the runtime refuses to start on older ones."""
 
@@ -111,12 +113,17 @@ class Runtime(pulumi.ComponentResource):
 
     def _rights(self, config: Autoscaler) -> Iterator[pulumi.Resource]:
         """Give the runtime what its controllers need, and people what Kubernetes' own roles lack."""
-        name, roles = config.rbac.name or config.name, _roles(config)
+        name = config.rbac.name or config.name
+        roles = rbac.runtime_roles(
+            deployment.controllers(config),
+            scope=config.scope,
+            classes=deployment.worker_classes(config),
+        )
         yield from self._grant(self._name, {"name": name, "labels": deployment.labels(config)}, roles.cluster)
         yield from self._role(name, config.namespace, roles.own_namespace)
         yield from self._role(name, "kube-system", roles.kube_system)
-        if config.namespace in config.readable_namespaces:
-            yield from self._role(f"{name}-secrets", config.namespace, roles.secret_namespaces)
+        for namespace in config.readable_namespaces:
+            yield from self._role(f"{name}-secrets", namespace, roles.secret_namespaces)
         for role, (labels, rules) in rbac.people_roles().items():
             suffix = role.removeprefix("sluice-")
             metadata = {"name": f"{name}-{suffix}", "labels": labels}
@@ -126,28 +133,13 @@ class Runtime(pulumi.ComponentResource):
         proxy, after = [*rbac.plan_proxy()], self._opts(self.namespace)
         yield kube.make(k8s.rbac.v1.Role, f"{self._name}.plan", after, metadata=metadata, rules=proxy)
 
-    def read_secrets(self, namespaces: Mapping[str, pulumi.Resource]) -> None:
-        """Let the runtime read Secrets of other namespaces, of which these are made after it."""
-        config = self._args.config.autoscaler
-        name, rules = f"{config.rbac.name or config.name}-secrets", _roles(config).secret_namespaces
-        for namespace in config.readable_namespaces if config.rbac.create else ():
-            if namespace != config.namespace:
-                self._role(name, namespace, rules, known=namespaces)
-
-    def _role(
-        self,
-        name: str,
-        namespace: str,
-        rules: Sequence[rbac.Rule],
-        *,
-        known: Mapping[str, pulumi.Resource] | None = None,
-    ) -> list[pulumi.Resource]:
+    def _role(self, name: str, namespace: str, rules: Sequence[rbac.Rule]) -> list[pulumi.Resource]:
         """Give rights in one namespace; none where there are no rules."""
         if not rules:
             return []
         config = self._args.config.autoscaler
-        made = {**(known or {}), config.namespace: self.namespace}
-        place = [made[namespace]] if namespace in made else []
+        known = {**self._args.namespaces, config.namespace: self.namespace}
+        place = [known[namespace]] if namespace in known else []
         metadata = {**deployment.metadata(config), "name": name, "namespace": namespace}
         return self._grant(f"{self._name}.{namespace}/{name}", metadata, rules, after=place)
 
@@ -200,12 +192,6 @@ class Runtime(pulumi.ComponentResource):
     def _opts(self, *after: pulumi.Resource) -> pulumi.ResourceOptions:
         access = self._args.access
         return pulumi.ResourceOptions(parent=self, provider=access.kubernetes, depends_on=[*access.ready, *after])
-
-
-def _roles(config: Autoscaler) -> rbac.RuntimeRoles:
-    return rbac.runtime_roles(
-        deployment.controllers(config), scope=config.scope, classes=deployment.worker_classes(config)
-    )
 
 
 def _joined(urls: Sequence[pulumi.Input[str]]) -> pulumi.Input[str] | None:

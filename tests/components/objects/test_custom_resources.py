@@ -68,10 +68,11 @@ def declare(cluster: dict[str, Any] | None = None) -> monitor.World:
         provider = k8s.Provider("plane")
         running = k8s.core.v1.ServiceAccount("runtime")
         groups = {"w": [k8s.core.v1.ServiceAccount("group-a"), k8s.core.v1.ServiceAccount("group-b")]}
+        namespaces = custom_resources.Namespaces("n", custom_resources.NamespacesArgs(config=config, provider=provider))
 
         def named(scopes: Mapping[str, pulumi.Resource]) -> Mapping[str, pulumi.Resource]:
-            named_args = custom_resources.NamespacesArgs(config=config, provider=provider, scopes=scopes)
-            return custom_resources.Namespaces("n", named_args).by_name
+            namespaces.add_others(scopes)
+            return namespaces.by_name
 
         args = custom_resources.CustomResourcesArgs(
             config=config,

@@ -48,9 +48,10 @@ def run(chosen: Cluster | None = None, *, access: Callable[[], cluster.Access] =
             image="example/sluice:1",
             interruption_queue_url=f"https://sqs.example/{QUEUE}",
             interruption_queue_arn=f"arn:aws:sqs:eu-west-1:123456789012:{QUEUE}",
+            namespaces=spaces.by_name,
             after=[definition],
         )
-        runtime.Runtime("r", args).read_secrets(spaces.by_name)
+        runtime.Runtime("r", args)
 
     secrets = {"sluice:secrets": json.dumps({"pull": SECRET})}
     return monitor.run(program, config=secrets, secret_keys=["sluice:secrets"])

@@ -197,7 +197,6 @@ def test_a_team_goes_in_one_update_and_its_scope_waits_for_other_namespaces_that
     cluster["scopes"]["team"] = {"namespaces": ["team"], "pools": [{"name": "workers"}]}
     cluster["namespaces"]["team"] = {"existing": False}
     cluster["localQueues"]["team"] = {"door": {"clusterQueue": "research"}}
-    cluster["autoscaler"]["secretNamespaces"] = ["team"]
     engine.write_stack("local", document)
     engine.up("local")
     start(plane)
@@ -208,7 +207,6 @@ def test_a_team_goes_in_one_update_and_its_scope_waits_for_other_namespaces_that
 
     for kind in ("scopes", "namespaces", "localQueues"):
         del cluster[kind]["team"]
-    del cluster["autoscaler"]["secretNamespaces"]
     engine.write_stack("local", document)
     with under_way(lambda: engine.up("local")) as running:
         waiting.eventually(lambda: used(plane, scope).get("reason") == "DeletionHeld", within_seconds=PATIENCE_SECONDS)
