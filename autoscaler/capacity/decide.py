@@ -15,7 +15,7 @@ from autoscaler.capacity.accounts import unavailable_offerings
 from autoscaler.capacity.model import Demand, Placement, Policy, Situation
 from autoscaler.capacity.plan import NOTHING, Disruption, Launch, Memory, Plan, Unserved
 from autoscaler.capacity.records import instance_records
-from autoscaler.capacity.reporting import pod_events, pool_status
+from autoscaler.capacity.reporting import budget_events, pod_events, pool_status
 from autoscaler.capacity.scaledown import drain_plan, drift, emptiness, node_repair, pool_teardown
 from autoscaler.capacity.scaleup import allocatable_retry, demand, ephemeral, machine_demand, supply
 from autoscaler.capacity.scaleup.colocation import colocation, gangs
@@ -63,7 +63,7 @@ def report(snapshot: Snapshot, plan: Plan, stated: pool_status.Stated, told: pod
         plan,
         statuses=tuple(pool_status.statuses(snapshot, plan, stated)),
         pod_events=pod_events.due(plan.unserved, told, snapshot.now),
-        pool_events=tuple(pool_status.events(offers.monthly(snapshot), stated)),
+        pool_events=tuple(budget_events.due(offers.monthly(snapshot), stated.warned, stated.names())),
     )
 
 

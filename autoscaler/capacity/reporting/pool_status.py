@@ -17,9 +17,10 @@ from autoscaler.capacity import messages
 from autoscaler.capacity.accounts import unavailable_offerings
 from autoscaler.capacity.custom import ACCOUNTS, POOLS, SCOPES
 from autoscaler.capacity.indexes import remembered
-from autoscaler.capacity.model import Limit, LimitKind, Template
-from autoscaler.capacity.plan import Plan, PoolEvent, Status
+from autoscaler.capacity.model import Limit, Template
+from autoscaler.capacity.plan import Plan, Status
 from autoscaler.capacity.records.accounting import Durations, MonthToDate, ScopePool
+from autoscaler.capacity.reporting import budget_events
 from autoscaler.capacity.scaledown import drift, pool_teardown
 from autoscaler.capacity.scaleup import demand, learned_allocatable, templates, unhelpful
 from autoscaler.capacity.scaleup.limits import budgets, offers
@@ -52,10 +53,6 @@ class Month:
     """Who need not say again what was used, as it has said so lately."""
 
 
-Warned = Mapping[tuple[str, str, LimitKind], frozenset[budgets.State]]
-"""By pool, scope and kind of a budget: what its pool was told of it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
     """What is there to say something, each as it is now."""
@@ -65,9 +62,13 @@ class Stated:
     accounts: tuple[objects.Custom[ProviderAccount], ...] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
     """Accounts that cannot be used, and why."""
-    warned: Warned = field(default_factory=dict)
+    warned: budget_events.Warned = field(default_factory=dict)
     told_lately: frozenset[Teller] = frozenset()
     """Who has said lately what was used."""
+
+    def names(self) -> frozenset[str]:
+        """Return the names of the pools."""
+        return frozenset(pool.meta.key.name for pool in self.pools)
 
 
 def statuses(snapshot: Snapshot, plan: Plan, stated: Stated) -> Iterator[Status]:
@@ -200,32 +201,6 @@ def _unpaused(before: InstancePoolStatus) -> InstancePoolStatus:
     return before if len(left) == len(before.conditions) else before.model_copy(update={"conditions": left})
 
 
-def warnings(budget: Limit) -> frozenset[budgets.State]:
-    """Return all that a person should know of a budget: one that is spent is nearly used as well."""
-    told = {
-        budgets.State.NEAR: budgets.is_near(budget),
-        budgets.State.COMMITTED: budget.more() == 0,
-        budgets.State.SPENT: budgets.is_spent(budget),
-    }
-    return frozenset(state for state, holds in told.items() if holds)
-
-
-def warned_of(limits: Iterable[Limit]) -> Warned:
-    """Return what pools know of these budgets, once they are told."""
-    return {(each.pool, each.scope, each.kind): warnings(each) for each in limits}
-
-
-def events(limits: Iterable[Limit], stated: Stated) -> Iterator[PoolEvent]:
-    """Yield what is to be told of a budget that is nearly used, committed or spent, once each time it becomes so."""
-    there = {pool.meta.key.name for pool in stated.pools}
-    for budget in limits:
-        known = stated.warned.get((budget.pool, budget.scope, budget.kind), frozenset())
-        new = warnings(budget) - known if budget.pool in there else frozenset[budgets.State]()
-        for state in budgets.State:  # in the order in which a budget becomes so
-            if state in new:
-                yield PoolEvent(pool=budget.pool, reason=state, text=messages.limit(budget), limit=budget)
-
-
 def durations_of(scopes: Iterable[Scope]) -> dict[ScopePool, Durations]:
     """Return how long pods run, as scopes remember it."""
     return {
@@ -285,7 +260,7 @@ def _within_budget(found: Sequence[Limit], before: tuple[Condition, ...], now: f
     """Say of all budgets of a pool or a scope how the worst one stands; nothing where there is none."""
     if not found:
         return []
-    worst = max(found, key=lambda each: (len(warnings(each)), each.used / max(1, each.most)))
+    worst = max(found, key=lambda each: (len(budget_events.warnings(each)), each.used / max(1, each.most)))
     state, message = budgets.state(worst), messages.warning(worst)
     holds = state is budgets.State.WITHIN
     return [conditions.written(WITHIN_BUDGET, holds=holds, reason=state, message=message, before=before, now=now)]

@@ -17,7 +17,7 @@ from autoscaler.capacity.accounts import account_reader
 from autoscaler.capacity.custom import ACCOUNTS, POOLS, SCOPES
 from autoscaler.capacity.plan import Plan, PoolEvent, Status
 from autoscaler.capacity.records import accounting
-from autoscaler.capacity.reporting import pool_status
+from autoscaler.capacity.reporting import budget_events, pool_status
 from autoscaler.capacity.scaleup.limits import offers
 from autoscaler.capacity.snapshot import Snapshot
 from autoscaler.cloud.prices import MICROS
@@ -55,7 +55,7 @@ class StatusWriter:
             ),
             SCOPES: writer.Target(resource=SCOPES, decode=objects.custom(resources.Scope), table=scopes),
         }
-        self._warned: pool_status.Warned = {}
+        self._warned: budget_events.Warned = {}
         self._told_at: dict[pool_status.Teller, float] = {}
         """When each pool and scope last said what was used; those of longer ago are left out."""
         self._metrics: tuple[metrics.Metric, ...] = NOTHING
@@ -87,7 +87,7 @@ class StatusWriter:
         month = pool_status.Month(to_date=offers.used(snapshot), limits=offers.monthly(snapshot))
         for event in plan.pool_events:
             self._tell(event)
-        self._warned = pool_status.warned_of(month.limits)
+        self._warned = budget_events.warned_of(month.limits)
         self._metrics = tuple(_metrics(snapshot, month, pool_status.waiting(snapshot, plan)))
 
     def _measure(self) -> Iterable[metrics.Metric]:

@@ -1,7 +1,6 @@
 """What pools and scopes say of their budgets: the worst of them, in few steps, and no number from who does not act."""
 
 import dataclasses
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ from autoscaler.capacity.accounts import account_reader
 from autoscaler.capacity.model import Limit
 from autoscaler.capacity.model import LimitKind as Kind
 from autoscaler.capacity.records import accounting
-from autoscaler.capacity.reporting import pool_status, status_writer
+from autoscaler.capacity.reporting import budget_events, pool_status, status_writer
 from autoscaler.capacity.scaleup.limits.budgets import State
 from autoscaler.capacity.snapshot import ScopeUse
 from autoscaler.control import metrics
@@ -48,7 +47,7 @@ def said(*found: Limit, scope: Scope | None = None) -> dict[str, Any]:
     ],
 )
 def test_each_thing_that_a_person_should_know_is_told_on_its_own(used: int, expected: int, want: set[State]) -> None:
-    assert pool_status.warnings(budget(used, expected=expected)) == want
+    assert budget_events.warnings(budget(used, expected=expected)) == want
 
 
 def test_a_scope_says_how_its_worst_budget_stands() -> None:
@@ -73,11 +72,9 @@ def test_what_was_said_is_not_said_again() -> None:
 
 @pytest.mark.accept("P24", part="events of one budget come in the order in which it becomes so")
 def test_what_a_budget_becomes_at_once_is_told_in_order_and_once() -> None:
-    pool: Any = SimpleNamespace(meta=_meta("gpu"))
-
     def told(limit: Limit, before: Limit) -> list[str]:
-        stated = pool_status.Stated(pools=(pool,), warned=pool_status.warned_of([before]))
-        return [event.reason for event in pool_status.events([limit, budget(1000, pool="unknown")], stated)]
+        due = budget_events.due([limit, budget(1000, pool="unknown")], budget_events.warned_of([before]), {"gpu"})
+        return [event.reason for event in due]
 
     assert told(budget(1000), before=budget(0)) == [State.NEAR, State.COMMITTED, State.SPENT]
     assert told(budget(1000), before=budget(850)) == [State.COMMITTED, State.SPENT]

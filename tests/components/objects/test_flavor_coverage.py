@@ -10,10 +10,15 @@ from tests.components import configs
 WARNING = "cluster bench: flavor f: no node pool has nodes with {}; jobs admitted to it wait until others have"
 
 
-def loaded(labels: dict[str, str], **fields: Any) -> loading.Loaded:
+def told(of: loading.Loaded) -> tuple[str, ...]:
+    """Return what is worth a look, but for the examples that tests use."""
+    return tuple(warning for warning in of.warnings if warning not in of.examples)
+
+
+def warnings(labels: dict[str, str], **fields: Any) -> tuple[str, ...]:
     pools = {"services": configs.SERVICES, "work": configs.pool(tags=["disk=100"], zones=["eu-west-1a"])}
     given = {"nodePools": pools, "resourceFlavors": {"f": {"nodeLabels": labels}}, **fields}
-    return configs.of_cluster(configs.cluster(**given))
+    return told(configs.of_cluster(configs.cluster(**given)))
 
 
 def static(**selector: str) -> dict[str, Any]:
@@ -37,7 +42,7 @@ def static(**selector: str) -> dict[str, Any]:
     ],
 )
 def test_a_flavor_that_some_group_serves_is_fine(labels: dict[str, str]) -> None:
-    assert loaded(labels).warnings == ()
+    assert warnings(labels) == ()
 
 
 @pytest.mark.parametrize(
@@ -53,23 +58,23 @@ def test_a_flavor_that_some_group_serves_is_fine(labels: dict[str, str]) -> None
     ],
 )
 def test_a_flavor_that_no_group_serves_is_told(labels: dict[str, str], want: str) -> None:
-    assert loaded(labels).warnings == (WARNING.format(want),)
+    assert warnings(labels) == (WARNING.format(want),)
 
 
 def test_nodes_of_others_may_have_what_their_pools_selector_does_not_exclude() -> None:
-    assert loaded({"kind": "fast"}, **static(place="rack")).warnings == ()
-    assert loaded({"kind": "fast"}, **static(kind="fast")).warnings == ()
-    assert loaded({"kind": "fast"}, **static(kind="slow")).warnings == (WARNING.format("kind=fast"),)
+    assert warnings({"kind": "fast"}, **static(place="rack")) == ()
+    assert warnings({"kind": "fast"}, **static(kind="fast")) == ()
+    assert warnings({"kind": "fast"}, **static(kind="slow")) == (WARNING.format("kind=fast"),)
 
 
 def test_a_cluster_without_node_pools_knows_nothing_of_its_nodes() -> None:
     there = configs.existing(
         existing={}, network=None, nodeImage=None, resourceFlavors={"f": {"nodeLabels": {"a": "b"}}}
     )
-    assert configs.of_cluster(there).warnings == ()
+    assert told(configs.of_cluster(there)) == ()
 
 
 def test_a_quota_that_is_nearly_used_up_is_told_beside_flavors() -> None:
     given = configs.cluster(resourceFlavors={"f": {"nodeLabels": {"kind": "fast"}}})
-    told = configs.load(configs.values(asgQuota=3, clusters={"bench": given})).warnings
-    assert told == ("3 of 3 Auto Scaling groups (sluice:asgQuota) are used", WARNING.format("kind=fast"))
+    found = told(configs.load(configs.values(asgQuota=3, clusters={"bench": given})))
+    assert found == ("3 of 3 Auto Scaling groups (sluice:asgQuota) are used", WARNING.format("kind=fast"))
