@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     settings.add_arguments(run_command, settings.CONTROLLERS)
     _add_plan(commands.add_parser("plan", help="print what all controllers would do now, and why"))
     _add_status(commands.add_parser("status", help="print how the whole system is, and what is wrong"))
+    _add_usage(commands.add_parser("usage", help="print what was used in a month, by pool and scope"))
     explain_command = commands.add_parser(
         "explain",
         help="say why a pod, a job or a Workload waits",
@@ -87,6 +88,17 @@ def _add_status(command: argparse.ArgumentParser) -> None:
         "what conditions say is wrong. It only reads the cluster."
     )
     command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
+    command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
+
+
+def _add_usage(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Print for how long instances of each pool existed in a month, which scopes worked on them, and what that "
+        "cost. It only reads the cluster."
+    )
+    command.add_argument("--month", type=_month, help="such as 2026-11 (UTC); 13 are kept; default: the present one")
+    command.add_argument("-o", "--output", choices=("text", "json", "csv"), default="text", help="default: text")
     command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
     command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
 
@@ -196,6 +208,19 @@ def _status(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _usage(arguments: argparse.Namespace) -> int:
+    from autoscaler.capacity.reporting import usage  # noqa: PLC0415  # see above
+    from autoscaler.runtime.commands import usage as command  # noqa: PLC0415  # see above
+
+    try:
+        found = command.read(settings.read_origin(arguments, is_home_read=True), arguments.month)
+    except (settings.SettingsError, usage.UsageError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print({"text": usage.text, "json": usage.as_json, "csv": usage.as_csv}[arguments.output](found))
+    return 0
+
+
 def _release(arguments: argparse.Namespace) -> int:
     from autoscaler.runtime.commands import release  # noqa: PLC0415  # see above
 
@@ -264,6 +289,12 @@ def _account(given: str) -> policies.Runtime:
     )
 
 
+def _month(given: str) -> str:
+    if re.fullmatch(r"20[0-9]{2}-(0[1-9]|1[0-2])", given):
+        return given
+    raise argparse.ArgumentTypeError(f"{given!r} is no month: give one such as 2026-11")
+
+
 def _url(given: str) -> str:
     if re.fullmatch(r"https?://[^\s/]+(/\S*)?", given):
         return given
@@ -285,6 +316,7 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "run": _run,
     "plan": _plan,
     "status": _status,
+    "usage": _usage,
     "explain": _explain,
     "simulate": _simulate,
     "release": _release,

@@ -38,6 +38,7 @@ _EXPLAINED: Final = (
 )
 _EXPLAINED_KINDS: Final = (
     resources.ClusterQueue,
+    resources.Instance,
     resources.InstancePool,
     resources.LocalQueue,
     resources.Machine,
@@ -128,7 +129,7 @@ def _view() -> Iterable[_Right]:
 
 
 def _plan() -> Iterable[_Right]:
-    """Yield what `plan`, `status` and `explain` read of the whole cluster."""
+    """Yield what `plan`, `status`, `usage` and `explain` read of the whole cluster."""
     seen = [("coordination.k8s.io", "leases"), *_EXPLAINED]
     seen += [(version.GROUP, kind.definition.plural) for kind in _EXPLAINED_KINDS]
     yield from (_Right(group, resource, "list", "") for group, resource in seen)

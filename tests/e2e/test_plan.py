@@ -299,6 +299,12 @@ def test_the_leader_is_found_and_what_is_missing_is_named(stage: Stage) -> None:
         assert (status["leaders"], status["unread"]) == ([leads], [])
         assert sum(each["podsWaiting"] for each in status["scopes"]) >= 1
         assert f"led by {leads}" in stage.run("status", config=reader).stdout
+        used = stage.run("usage", "-o", "csv", config=reader)
+        assert (used.returncode, used.stderr, used.stdout.partition("\n")[0]) == (
+            0,
+            "",
+            "month,pool,scope,seconds,cost",
+        )
         for number, (want, kept, own) in enumerate(
             (
                 ("list leases.coordination.k8s.io", [PODS], proxy),

@@ -3,7 +3,7 @@
 import asyncio
 
 from autoscaler.kube import port
-from autoscaler.runtime.commands import status, status_tables
+from autoscaler.runtime.commands import status, status_tables, usage
 from autoscaler.simulation import virtual_time
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import World, runtime
@@ -23,6 +23,21 @@ async def test_the_state_of_a_cluster_is_read_at_once() -> None:
     (pool,) = [section for section in status_tables.sections(seen) if section.name == "instancePools"]
     assert pool.rows[0][:3] == ("workers", 1, 5)
     assert "Nothing is wrong" in status_tables.text(seen)
+
+
+@simulated
+async def test_what_was_used_is_what_the_instances_say() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=60)
+    world.run_seconds = 1800
+    async with runtime(world):
+        world.add_pod("works", cpu="3")
+        await asyncio.sleep(7200)
+        found = await usage.of_cluster(world.cluster.client(), None, now=virtual_time.clock().now())
+    (*_, whole) = found.rows
+    (life,) = world.instances()
+    assert (whole.pool, whole.scope) == ("workers", "(all)")
+    assert whole.seconds == life["status"]["months"]["2026-01"]["seconds"] > 1800
 
 
 @simulated
