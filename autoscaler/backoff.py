@@ -90,6 +90,11 @@ class Retries:
         step = self._steps.get(name)
         return step.next_at if step is not None else None
 
+    def soonest(self) -> float | None:
+        """Return when the first of those is due that are left alone now; None: none is."""
+        now = self._clock.monotonic()
+        return min((at for step in self._steps.values() if (at := step.next_at or now) > now), default=None)
+
     def failures(self, name: Hashable) -> int:
         """Return how often in a row it failed."""
         step = self._steps.get(name)

@@ -66,6 +66,7 @@ class Controller:
         self._policy = policy or model.Policy()
         self._prices = prices or Prices()
         calm = dataclasses.replace(context, writer=context.writer.calmly(context.clock))  # each cycle plans all anew
+        self._writes = calm.writer
         self._watched = watched.Watched(context)
         self._accounts = account_reader.AccountReader(context, open_cloud)
         pods, nodes, pools = self._watched.pods, self._watched.nodes, self._watched.pools
@@ -174,6 +175,7 @@ class Controller:
         yield missed_placements.next_lesson(self._missed_placements, now)
         yield unhelpful.next_end(self._unhelpful) if self._unhelpful == snapshot.unhelpful else now
         yield learned_allocatable.next_retry(self._learned, now) if plan.unserved else None
+        yield clock.on_wall(self._context.clock, self._writes.next_at())  # nothing else may happen until then
         yield accounting.month_end(now)  # what a month may take begins anew
         if any(group.members for group in snapshot.groups):
             yield now + min(BOOKS_SECONDS, self._books.pause())

@@ -63,3 +63,17 @@ async def test_what_failed_long_ago_is_not_remembered() -> None:
     await asyncio.sleep(3 * PAUSES.longest_seconds)
     steps.note("pod-0", is_done=True)
     assert steps.next_at("pod-1") is None
+
+
+@simulated
+async def test_the_first_of_many_that_is_due_is_told_as_long_as_it_is_left_alone() -> None:
+    steps = backoff.Retries(virtual_time.clock(), PAUSES)
+    assert steps.soonest() is None
+    steps.note("often", is_done=False)
+    steps.note("often", is_done=False)
+    steps.note("once", is_done=False)
+    assert steps.soonest() == steps.next_at("once")
+    await asyncio.sleep(5)
+    assert steps.soonest() == steps.next_at("often")
+    await asyncio.sleep(5)
+    assert steps.soonest() is None

@@ -132,6 +132,10 @@ class Writer:
         made._refusals = _Refusals(time)  # noqa: SLF001  # a copy of our own
         return made
 
+    def next_at(self) -> float | None:
+        """Return when the first write may be sent that is held back now, on the monotonic clock; None: none is."""
+        return self._refusals.next_at() if self._refusals is not None else None
+
     async def create(self, target: Target[T], manifest: Manifest, *, attempts: int = ATTEMPTS) -> None:
         """Create an object whose name the caller chose; where nobody answers, or not now, in so many attempts at most.
 
@@ -322,6 +326,10 @@ class _Refusals:
                 what = f"{write.verb} of {write.resource.kind} {write.key.name}"
                 raise HeldBackError(f"{what} was refused {failures} times in a row and is tried again in {left:.0f} s")
         return write._replace(attempts=1) if self._refused.failures(place) else write
+
+    def next_at(self) -> float | None:
+        """Return when the first of these may be sent again."""
+        return clock.earliest((self._refused.soonest(), self._conflicts.soonest()))
 
     def note(self, write: _Write, outcome: str) -> None:
         """Take note of what became of a write; who was fenced or only observes was told nothing."""
