@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import structlog
 
 from autoscaler import backoff, clock, control
+from autoscaler.api import keys
 from autoscaler.capacity import continuity, decide, model, planned, watched
 from autoscaler.capacity.accounts import (
     account_reader,
@@ -84,7 +85,7 @@ class Controller:
         self._pool_finalizer = pool_finalizer.PoolFinalizer(calm, self._watched)
         self._scope_finalizer = scope_finalizer.ScopeFinalizer(calm, self._watched)
         self._wake_at: float | None = None
-        self._generations: dict[tuple[str, objects.Key], tuple[int, bool] | None] = {}
+        self._seen: dict[tuple[str, objects.Key], tuple[object, ...] | None] = {}  # but for what we write
         self._missed_placements: dict[missed_placements.Waiting, missed_placements.MissedPlacement] = {}
         self._learned: learned_allocatable.Known = {}
         self._unhelpful: unhelpful.Known = {}
@@ -132,9 +133,9 @@ class Controller:
         for kind, get in own.items():
             for key in [key for each, key in dirty if each == kind]:
                 found = get(key)
-                generation = (found.meta.generation, found.meta.deleted_at is None) if found is not None else None
-                news = news or self._generations.get((kind, key)) != generation
-                self._generations[kind, key] = generation
+                seen = _told_by(found.meta) if found is not None else None
+                news = news or self._seen.get((kind, key)) != seen
+                self._seen[kind, key] = seen
         return news
 
     async def _reconcile(self) -> float | None:
@@ -312,6 +313,15 @@ class Controller:
             self._terminator.tell(outcome)
             if outcome.is_done and isinstance(outcome.command, Launch) and outcome.command.pods:
                 self._pod_events.launched(outcome.command)
+
+
+def _told_by(meta: objects.Meta) -> tuple[object, ...]:
+    """Return what changes with anything that is planned on: another object of that name may have the same generation.
+
+    Neither what a label says nor that somebody took our finalizer off counts in the generation.
+    """
+    is_held = keys.FINALIZER in meta.finalizers
+    return meta.uid, meta.generation, meta.deleted_at is None, is_held, meta.labels.get(keys.SCOPE)
 
 
 def _with(nodes: Mapping[K, objects.Node], changed: Mapping[K, objects.Node]) -> Mapping[K, objects.Node]:
