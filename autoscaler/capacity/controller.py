@@ -45,6 +45,8 @@ log = structlog.get_logger()
 K = TypeVar("K")
 AGAIN_SECONDS: Final = 5.0
 """After a launch or a record that was not done: when the plan is made again."""
+TOGETHER_SECONDS: Final = 1.0
+"""Writes that are held back make no cycles of their own more often than this: those of many objects go together."""
 BOOKS_SECONDS: Final = 60.0
 """While instances run, what they use is looked at this often: a budget may be reached by time alone."""
 
@@ -176,7 +178,8 @@ class Controller:
         yield missed_placements.next_lesson(self._missed_placements, now)
         yield unhelpful.next_end(self._unhelpful) if self._unhelpful == snapshot.unhelpful else now
         yield learned_allocatable.next_retry(self._learned, now) if plan.unserved else None
-        yield clock.on_wall(self._context.clock, self._writes.next_at())  # nothing else may happen until then
+        held_until = clock.on_wall(self._context.clock, self._writes.next_at())  # nothing else may happen until then
+        yield None if held_until is None else max(held_until, now + TOGETHER_SECONDS)
         yield accounting.month_end(now)  # what a month may take begins anew
         if any(group.members for group in snapshot.groups):
             yield now + min(BOOKS_SECONDS, self._books.pause())

@@ -1,6 +1,7 @@
 """What a refusal delays, in virtual time: a write that is held back is sent as soon as it may be."""
 
 import asyncio
+import itertools
 import re
 
 import msgspec
@@ -17,10 +18,12 @@ class Refusing:
     def __init__(self, api: port.Api, asked: str, *, refuses: bool) -> None:
         self._api, self._asked = api, asked
         self.refuses = refuses
+        self.refused_at: list[float] = []
         self.watch = api.watch
 
     async def send(self, request: port.Request) -> port.Response:
         if self.refuses and re.fullmatch(self._asked, f"{request.method} {request.path}"):
+            self.refused_at.append(asyncio.get_running_loop().time())
             return port.Response(status=403, body=msgspec.json.encode({"reason": "Forbidden"}))
         return await self._api.send(request)
 
@@ -33,6 +36,8 @@ async def test_a_status_that_was_refused_for_a_moment_is_written_although_nothin
     async with runtime(_through(world, api)):
         await asyncio.sleep(20)
         assert "status" not in (world.pool() or {})
+        pauses = [later - at for at, later in itertools.pairwise(api.refused_at[1:])]
+        assert min(pauses) >= 1  # many that are refused make no more cycles than one
         api.refuses = False
         await asyncio.sleep(30)
         assert [each["type"] for each in (world.pool() or {})["status"]["conditions"]] == ["Ready"]
