@@ -162,3 +162,23 @@ async def test_desired_is_raised_for_those_alone_that_were_asked_for() -> None:
         world.cloud.refresh(group.name, warmup_seconds=WARMUP_SECONDS)
         assert await sizes(group, 300, every_seconds=0.1) == {1, 2}
         assert (group.desired, len(group.members)) == (2, 3)
+
+
+@simulated
+async def test_a_change_of_leader_does_not_make_a_replacement_take_longer() -> None:
+    world = World()
+    world.add_pool(zones=("a",), limits__maxIdleSeconds=120)
+    (group,) = world.cloud.groups.values()
+    async with runtime(world):
+        await asyncio.sleep(5)
+        for number in range(2):
+            world.add_pod(f"works-{number}", cpu="3")
+        await asyncio.sleep(3 * 3600)
+    world.cloud.set_desired(group, 1)  # while nobody leads: both are protected, and stay
+    async with runtime(world, "b"):
+        await asyncio.sleep(120)
+        assert (group.desired, len(group.members)) == (2, 2)
+        for number in range(2):
+            world.delete_pod(f"works-{number}")
+        await asyncio.sleep(300)
+        assert len(group.members) == 0

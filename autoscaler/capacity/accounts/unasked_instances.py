@@ -4,7 +4,7 @@ AWS replaces instances by itself, and may launch the new one first: an instance 
 group, or capacity rebalancing does. Until the old one ends, the group has more instances than are desired. Whoever
 raised desired for these, or ended them as idle, would undo what AWS does, and AWS would do it again. Other instances
 beyond desired were asked for once: those that come after their launch was taken back, and all that were there when
-somebody lowered desired. What stays for longer than any replacement takes counts as asked for, too.
+somebody lowered desired. What stays for longer than any replacement takes counts as asked for, too, whoever led then.
 """
 
 from collections.abc import Mapping
@@ -61,12 +61,16 @@ def _unasked(
     snapshot: Snapshot, group: cloud.NodeGroup, old: Seen | None, new: list[cloud.InstanceId], owed: int
 ) -> dict[cloud.InstanceId, float]:
     """Return those that were known, and of new ones the latest, as many as nobody can have asked for."""
+    now, launched_at = snapshot.now, snapshot.launched_at
     there = {one.id for one in group.members}
     before = old.unasked if old is not None else {}
-    kept = {one: since for one, since in before.items() if one in there and snapshot.now < since + LASTING_SECONDS}
+    kept = {one: since for one, since in before.items() if one in there and now < since + LASTING_SECONDS}
     more = max(0, min(len(new), len(there) - len(kept) - group.desired - owed))
-    latest = sorted(new, key=lambda one: (snapshot.launched_at.get(one, float("inf")), one))
-    return {**kept, **dict.fromkeys(latest[len(latest) - more :], snapshot.now)}
+    latest = sorted(new, key=lambda one: (launched_at.get(one, float("inf")), one))
+    came = dict.fromkeys(latest[len(latest) - more :], now)
+    if old is None:  # we begin to look: it has been there since its launch
+        came = {one: min(now, launched_at.get(one, now)) for one in came}
+    return {**kept, **{one: since for one, since in came.items() if now < since + LASTING_SECONDS}}
 
 
 def _patience(snapshot: Snapshot, group: cloud.NodeGroup) -> float:
