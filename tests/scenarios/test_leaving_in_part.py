@@ -371,3 +371,30 @@ def _story(*, at: int, after: bool) -> tuple[dict[str, Any], int]:
         return {"killed": killed, "early": early, "lists": world.lists(), "marks": world.marks()}, mortal.writes
 
     return virtual_time.run(act())
+
+
+@simulated
+async def test_a_list_that_lost_its_label_is_a_list_all_the_same() -> None:
+    world = Site()
+    world.add_site(key("a"))
+    world.add_list("list-2", [key("a")])
+    world.add_drain_object()
+    async with runtime(world):
+        await asyncio.sleep(20)
+        world.add_work("on-a", "a")
+        await asyncio.sleep(60)
+        for name in ("list-1", "list-2"):
+            world.patch(kinds.CONFIG_MAPS, name, {"metadata": {"labels": None}})
+        world.delete(kinds.CONFIG_MAPS, "list-1")
+        await asyncio.sleep(10)
+        there = {each["metadata"]["name"]: each["metadata"].get("finalizers") for each in world.all(kinds.CONFIG_MAPS)}
+        assert "list-1" not in there  # the other one has all of its groups
+        assert world.marks() == []
+        world.delete(kinds.CONFIG_MAPS, "list-2")
+        await asyncio.sleep(10)
+        assert world.marks() == ["Emptied"]
+        assert len(world.all(kinds.CONFIG_MAPS)) == 2  # it waits for the work
+        world.delete(kinds.CONFIG_MAPS, names.DRAIN_OBJECT)
+        world.send_status("on-a", "Succeeded")
+        await asyncio.sleep(60)
+        assert world.all(kinds.CONFIG_MAPS) == []

@@ -27,7 +27,7 @@ class Listed(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def pool(self) -> str:
-        return self.meta.labels.get(keys.GROUP_LIST, "")
+        return self.meta.labels.get(keys.GROUP_LIST) or (self.groups.pool if self.groups is not None else "")
 
     @property
     def stays(self) -> bool:
@@ -54,8 +54,8 @@ def decode(raw: bytes | msgspec.Raw) -> Listed:
 
 
 def is_list(meta: objects.Meta) -> bool:
-    """Tell whether a ConfigMap is a group list."""
-    return keys.GROUP_LIST in meta.labels
+    """Tell whether a ConfigMap is a group list; one that we hold stays one, whoever takes its label off."""
+    return keys.GROUP_LIST in meta.labels or keys.FINALIZER in meta.finalizers
 
 
 def leaving(lists: Iterable[Listed], groups: Iterable[cloud.NodeGroup]) -> dict[NodeGroupKey, float | None]:
