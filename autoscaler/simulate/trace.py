@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
 import pydantic
-import yaml
 from pydantic import ConfigDict, Field
 
 from autoscaler.api.resources.base import Model
@@ -218,8 +217,8 @@ def read(file: Path) -> Trace:
     """Read a trace; raise TraceError with everything that is wrong, each with its line."""
     try:
         text = file.read_text(encoding="utf-8")
-        return parse(yaml.safe_load(text), yaml_lines.lines(text))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        return parse(*yaml_lines.read(text))
+    except (OSError, UnicodeDecodeError, yaml_lines.UnreadableError) as error:
         raise TraceError(f"the trace {file} cannot be read: {error}") from error
 
 

@@ -167,3 +167,37 @@ def test_a_file_that_is_no_trace_is_refused_and_named(tmp_path: Path, text: str)
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(trace.TraceError):
         trace.read(file)
+
+
+TEN_EACH = [
+    f"{after}: &{after} [{', '.join([f'*{name}'] * 10)}]" for name, after in zip("abcdef", "bcdefg", strict=True)
+]
+REPEATED = "\n".join(["a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", *TEN_EACH])
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("starts: 2026-13-45T06:00:00Z\n", "has a number or a date that nobody can read; put it in quotes"),
+        ("lasts: 5m\nlasts: 6m\n", "line 2, column 1"),
+        ("pods:\n  a: {}\n  b: {}\n  a: {}\n", "the key a is there twice"),
+        (REPEATED, "more than 1,000,000 values; do its anchors repeat each other?"),
+        ("a: &a {b: *a}\n", "an anchor that holds itself"),
+    ],
+)
+def test_yaml_that_loses_or_repeats_what_it_says_is_refused(tmp_path: Path, text: str, want: str) -> None:
+    file = tmp_path / "day.yaml"
+    file.write_text(text)
+    with pytest.raises(trace.TraceError, match=re.escape(want)) as caught:
+        trace.read(file)
+    assert str(file) in str(caught.value)
+
+
+def test_a_merged_map_may_be_changed_and_its_own_keys_are_found(tmp_path: Path) -> None:
+    file = tmp_path / "day.yaml"
+    base = "    namespace: builds\n    takes: [1m, 2m]\n    requests: { cpu: '4' }\n"
+    file.write_text(f"starts: 2026-06-30T06:00:00Z\npods:\n  a: &a\n{base}  b:\n    <<: *a\n    takes: [3m, 1m]\n")
+    with pytest.raises(trace.TraceError, match=r"line 9: pods\.b\.takes"):
+        trace.read(file)
+    file.write_text(file.read_text().replace("3m", "1m"))
+    assert trace.read(file).pods["b"].takes == (60, 60)
