@@ -101,10 +101,13 @@ def node(name: str, spec: NodeGroupSpec, allocatable: Mapping[str, int], provide
 def _spec(work: Work) -> dict[str, Any]:
     gpus = work.requests.get(keys.GPU_RESOURCE)
     limits = {} if gpus is None else {"limits": {keys.GPU_RESOURCE: gpus}}  # Kubernetes wants one for such resources
+    tolerations = [
+        each.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True) for each in work.tolerations
+    ]
     return {
         "containers": [_container(resources={"requests": dict(work.requests), **limits})],
         **({"nodeSelector": dict(work.node_selector)} if work.node_selector else {}),
-        **({"tolerations": [dict(each) for each in work.tolerations]} if work.tolerations else {}),
+        **({"tolerations": tolerations} if tolerations else {}),
     }
 
 

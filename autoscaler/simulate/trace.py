@@ -14,13 +14,19 @@ from typing import Annotated, Any, Final, Self
 import pydantic
 from pydantic import ConfigDict, Field
 
+from autoscaler.api import names
 from autoscaler.api.resources.base import Model
 from autoscaler.api.resources.pools import InstanceTypeName, PoolName, ZoneName
-from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Quantities, Seconds
+from autoscaler.api.resources.types import Count, DnsLabel, DnsName, Labels, Quantities, Seconds, Toleration
+from autoscaler.api.resources.worker_pools import IdleTimeoutMinutes, Interval
 from autoscaler.simulate import yaml_lines
 from autoscaler.simulation import kubelet
 
 DAY_SECONDS: Final = 86_400
+YEAR_SECONDS: Final = 366 * DAY_SECONDS
+YEARS: Final = (1970, 2999)
+WORK_MAX: Final = 1_000_000
+"""How many pieces of work may come: each is an object in memory."""
 _TIME: Final = re.compile(r"(?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9])")
 
 
@@ -47,12 +53,14 @@ def _time_of_day(given: object) -> object:
     return int(found["hour"]) * 3600 + int(found["minute"]) * 60
 
 
-Duration = Annotated[float, pydantic.BeforeValidator(_seconds), Field(gt=0)]
+Duration = Annotated[float, pydantic.BeforeValidator(_seconds), Field(gt=0, le=YEAR_SECONDS)]
 """Such as 90s or 1h30m."""
 TimeOfDay = Annotated[int, pydantic.BeforeValidator(_time_of_day)]
 """Such as '07:30'; one before the time at which the day starts is on the next date."""
 
 
+WorkName = Annotated[DnsLabel, Field(max_length=names.WORKER_POOL_MAX)]
+"""WorkerPools and Jobs have it, with a number after it, in labels of their pods."""
 AtLeastOne = Annotated[Count, Field(ge=1)]
 Priority = Annotated[int, Field(ge=-2_147_483_648, le=1_000_000_000)]
 """What people may give a PriorityClass."""
@@ -60,6 +68,12 @@ Priority = Annotated[int, Field(ge=-2_147_483_648, le=1_000_000_000)]
 
 class Part(Model):
     """A part of a trace. Nothing is ignored: a misspelt key would be work that never comes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class PodToleration(Toleration):
+    """A toleration of pods, in which nothing is ignored either."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -94,7 +108,7 @@ class Work(Coming):
     requests: Quantities
     """What one pod asks for."""
     node_selector: Labels = Field(default_factory=dict)
-    tolerations: tuple[dict[str, str], ...] = ()
+    tolerations: Annotated[tuple[PodToleration, ...], Field(max_length=32)] = ()
 
 
 class Queue(Work):
@@ -102,9 +116,9 @@ class Queue(Work):
 
     pool_capacity: Count
     """The most workers at once."""
-    interval: str = "00:00:10"
+    interval: Interval = "00:00:10"
     """How often the queue's length is read."""
-    idle_timeout_minutes: Annotated[int, Field(ge=1)] = 2
+    idle_timeout_minutes: IdleTimeoutMinutes = 2
     """After so long without a job, a worker ends."""
 
 
@@ -157,26 +171,35 @@ class Trace(Part):
     """How long it goes on, 24h at most."""
     seed: int = 0
     """Decides all that is random: the same seed, the same day."""
-    boot_seconds: Annotated[float, Field(gt=0)] = 45.0
+    boot_seconds: Annotated[float, Field(gt=0, le=DAY_SECONDS)] = 45.0
     """From an instance's launch until its node joins."""
     seconds_used_this_month: dict[PoolName, Seconds] = Field(default_factory=dict)
     """What instances of pools have used before this day began."""
-    queues: dict[DnsLabel, Queue] = Field(default_factory=dict)
-    pods: dict[DnsLabel, Work] = Field(default_factory=dict)
-    jobs: dict[DnsLabel, QueuedJob] = Field(default_factory=dict)
-    guests: dict[DnsLabel, Guest] = Field(default_factory=dict)
+    queues: dict[WorkName, Queue] = Field(default_factory=dict)
+    pods: dict[WorkName, Work] = Field(default_factory=dict)
+    jobs: dict[WorkName, QueuedJob] = Field(default_factory=dict)
+    guests: dict[WorkName, Guest] = Field(default_factory=dict)
     priority_classes: dict[DnsName, Priority] = Field(default_factory=dict)
     """The values of PriorityClasses that jobs name."""
     shortages: tuple[Shortage, ...] = ()
     _lines: Mapping[yaml_lines.Path, int] = pydantic.PrivateAttr(default_factory=dict)
     """In which line of its file each value stands."""
 
+    @pydantic.field_validator("starts")
+    @classmethod
+    def _is_a_moment(cls, starts: datetime) -> datetime:
+        if starts.utcoffset() is None:
+            raise ValueError("must say its zone, such as 2026-06-30T06:00:00Z")
+        if not YEARS[0] <= starts.year <= YEARS[1]:
+            raise ValueError(f"must be in a year from {YEARS[0]} to {YEARS[1]}")
+        return starts
+
     @pydantic.model_validator(mode="after")
     def _checked(self) -> Self:
-        if self.starts.utcoffset() is None:
-            raise ValueError("starts: must say its zone, such as 2026-06-30T06:00:00Z")
-        names = Counter([*self.queues, *self.pods, *self.jobs, *self.guests])
-        if twice := sorted(name for name, count in names.items() if count > 1):
+        if (pieces := sum(wave.count for work in self.work().values() for wave in work.arrive)) > WORK_MAX:
+            raise ValueError(f"the day has {pieces:,} pieces of work, and at most {WORK_MAX:,} can be played")
+        named = Counter([*self.queues, *self.pods, *self.jobs, *self.guests])
+        if twice := sorted(name for name, count in named.items() if count > 1):
             where = "queues, pods, jobs and guests"
             raise ValueError(f"{twice[0]} stands twice under {where}: give one of them another name")
         for name, job in self.jobs.items():

@@ -38,6 +38,15 @@ def _interval(value: str) -> str:
     return value
 
 
+Interval = Annotated[
+    str,
+    Field(max_length=64, json_schema_extra=rules(Rule(expression=_IS_INTERVAL, message=_FORM))),
+    AfterValidator(_interval),
+]
+"""How often something is done, as HH:MM:SS."""
+IdleTimeoutMinutes = Annotated[int, Field(ge=1, le=525_600)]
+"""For how long a worker may find no job."""
+
 _URL = r"^[Hh][Tt][Tt][Pp][Ss]?://([^/?#@]*@)?([^\[\]/?#:@]+|\[[0-9a-fA-F:.]+\])(:[1-9][0-9]{0,4})?([/?#].*)?$"
 """An absolute URL with a host, and a port that can be one. A user name is refused by a rule of its own."""
 
@@ -165,11 +174,7 @@ class QueueSource(Model):
 class Queue(Model):
     """How the operator learns of waiting jobs."""
 
-    interval: Annotated[
-        str,
-        Field(max_length=64, json_schema_extra=rules(Rule(expression=_IS_INTERVAL, message=_FORM))),
-        AfterValidator(_interval),
-    ]
+    interval: Interval
     """How often the queue is asked, as HH:MM:SS: 00:00:10 is every ten seconds."""
     source: QueueSource
 
@@ -194,7 +199,7 @@ class PodTemplate(Model):
 class WorkerSpec(Model):
     """How workers are made and kept."""
 
-    idle_timeout_minutes: Annotated[int, Field(ge=1, le=525_600)]
+    idle_timeout_minutes: IdleTimeoutMinutes
     """A worker that found no job for this many minutes exits by itself. At least 1."""
     pod_template: PodTemplate
     retain_failed_workers: bool = False

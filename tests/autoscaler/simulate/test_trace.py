@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
-from autoscaler.simulate import arrivals, trace
+from autoscaler.simulate import arrivals, manifests, trace
 
 WORK: dict[str, Any] = {
     "namespace": "builds",
@@ -68,6 +68,10 @@ def test_guests_say_which_machine_they_ask_for_and_come_like_other_work() -> Non
     assert came == [(1, 3600.0), (2, 3600.0)]
 
 
+def queues(**fields: Any) -> dict[str, Any]:
+    return {"queues": {"compile": {**WORK, "poolCapacity": 3, **fields}}}
+
+
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
@@ -90,12 +94,28 @@ def test_guests_say_which_machine_they_ask_for_and_come_like_other_work() -> Non
         (jobs(resizes=[{"at": "2", "parallelism": 2}]), "jobs.ranking.resizes.0.at: must be a time of day in quotes"),
         ({"jobs": {"compile": JOB}}, "compile stands twice under queues, pods, jobs and guests"),
         ({"pods": {"compile": WORK}}, "compile stands twice under queues, pods, jobs and guests"),
+        ({"starts": "0001-01-01T00:00:00Z"}, "starts: must be in a year from 1970 to 2999"),
+        ({"starts": "9999-12-31T23:59:00Z"}, "starts: must be in a year from 1970 to 2999"),
+        ({"bootSeconds": float("inf")}, "bootSeconds: Input should be less than or equal to 86400"),
+        (jobs(takes=[1, float("inf")]), "jobs.ranking.takes.1: Input should be less than or equal to 31622400"),
+        (queues(interval="hourly"), "queues.compile.interval: must be HH:MM:SS, from 00:00:01 to 23:59:59"),
+        (queues(idleTimeoutMinutes=10**20), "queues.compile.idleTimeoutMinutes: Input should be less than or equal to"),
+        (queues(tolerations=[{"kye": "x"}]), "queues.compile.tolerations.0.kye: Extra inputs are not permitted"),
+        (queues(tolerations=[{"key": "x", "effect": "No"}]), "queues.compile.tolerations.0.effect: Input should be"),
+        ({"jobs": {"x" * 58: JOB}}, "String should have at most 57 characters"),
+        (queues(arrive=[{"from": "07:00", "to": "08:00", "count": 1_000_000}]), "the day has 1,000,050 pieces of work"),
     ],
 )
 def test_what_is_wrong_is_named(changes: dict[str, Any], want: str) -> None:
     with pytest.raises(trace.TraceError, match="the trace is wrong") as caught:
         trace.parse({**DAY, **changes})
     assert want in str(caught.value)
+
+
+def test_a_pods_tolerations_are_sent_as_they_were_written() -> None:
+    given = [{"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}, {"operator": "Exists"}]
+    work = trace.parse({**DAY, "pods": {"training": {**WORK, "tolerations": given}}}).pods["training"]
+    assert manifests.pod("a", "training", work, 1)["spec"]["tolerations"] == given
 
 
 def test_every_key_is_described() -> None:
