@@ -1,6 +1,8 @@
 """`status` reads a cluster as it is: leaders, pools, who waits, and what one may not read. In virtual time."""
 
 import asyncio
+import json
+from dataclasses import replace
 
 from autoscaler.kube import port
 from autoscaler.runtime.commands import status, status_tables, usage
@@ -56,3 +58,28 @@ async def test_what_may_not_be_read_is_named_and_the_rest_is_shown() -> None:
     assert [pool.meta.key.name for pool in seen.pools] == ["workers"]
     (unread,) = seen.unread
     assert unread.startswith("pods: ")
+
+
+@simulated
+async def test_an_object_that_makes_no_sense_is_named_and_the_rest_is_shown() -> None:
+    world = World()
+    world.add_pool(zones=("a",))
+    handle = world.cluster.server.handle
+
+    def older(request: port.Request, user: str) -> port.Response:
+        answer = handle(request, user)
+        if not request.path.endswith("/instancepools"):
+            return answer
+        listed = json.loads(answer.body)
+        (pool,) = listed["items"]
+        odd = {**pool, "metadata": {**pool["metadata"], "name": "old"}, "spec": {"limits": {"maxActiveInstances": -1}}}
+        return replace(answer, body=json.dumps({**listed, "items": [odd, pool]}).encode())
+
+    world.cluster.server.handle = older  # type: ignore[method-assign]
+    seen = await status.read(world.cluster.client(), now=virtual_time.clock().now())
+    assert [pool.meta.key.name for pool in seen.pools] == ["workers"]
+    (unread,) = seen.unread
+    assert unread.startswith("instancepools old: ")
+    assert "maxActiveInstances" in unread
+    assert "\n" not in unread
+    assert "Nothing is wrong with what could be read, as far as statuses say." in status_tables.text(seen)

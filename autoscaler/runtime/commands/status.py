@@ -41,16 +41,23 @@ async def _connect(origin: credentials.Origin) -> Seen:
 
 
 async def read(api: port.Api, *, now: float) -> Seen:
-    """Read all that is shown; what one may not read is named, and the rest is shown all the same."""
+    """Read all that is shown; what cannot be read is named, and the rest is shown all the same."""
     unread: list[str] = []
 
     async def found(resource: kinds.ResourceType, decode: Callable[[msgspec.Raw], T], **query: str) -> tuple[T, ...]:
+        def readable(raw: msgspec.Raw) -> T | None:
+            try:
+                return decode(raw)
+            except Exception as error:  # noqa: BLE001  # whatever is strange about it: the rest is shown
+                unread.append(_unreadable(resource, raw, error))
+                return None
+
         try:
-            listed, _ = await listing.read_readable(api, resource, decode, query=query or None)
+            listed = await listing.read(api, resource, readable, query=query or None)
         except port.ApiError as error:
             unread.append(f"{resource.plural}: {error}")
             return ()
-        return tuple(listed)
+        return tuple(each for each in listed if each is not None)
 
     async def custom(model: type[R]) -> tuple[objects.Custom[R], ...]:
         listed = await found(kinds.custom(model), objects.custom(model))
@@ -71,3 +78,11 @@ async def read(api: port.Api, *, now: float) -> Seen:
         namespaces={each.meta.key.name: each.meta.labels for each in namespaces},
         unread=tuple(unread),
     )
+
+
+def _unreadable(resource: kinds.ResourceType, raw: msgspec.Raw, error: Exception) -> str:
+    """Name an object that makes no sense to us: it may be older than a rule, or newer than we are."""
+    known = listing.readable(objects.simple)(raw)
+    place = f"{known.meta.key.namespace}/" if known is not None and known.meta.key.namespace else ""
+    name = f"{place}{known.meta.key.name}" if known is not None else "(without a name)"
+    return f"{resource.plural} {name}: {' '.join(str(error).split())}"

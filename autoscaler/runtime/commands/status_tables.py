@@ -56,7 +56,8 @@ def text(seen: Seen) -> str:
             rows = [head, *(tuple(_shown(cell) for cell in row) for row in section.rows)]
             lines += ["", section.title, *plans.table(rows)]
     trouble = list(_trouble(seen))
-    lines += ["", "What is wrong"] if trouble else ["", "Nothing is wrong, as far as statuses say."]
+    readable = " with what could be read" if seen.unread else ""
+    lines += ["", "What is wrong"] if trouble else ["", f"Nothing is wrong{readable}, as far as statuses say."]
     lines += [plans.wrapped(f"{kind} {name}: {reason}: {message}") for kind, name, reason, message in trouble]
     lines += [plans.wrapped(f"Not read: {each}") for each in seen.unread]
     return "\n".join(lines)
