@@ -14,7 +14,7 @@ from components.config.reading import Raw, Stack
 from components.config.stack import StackConfig
 from components.config.validation import scaler_checks
 from components.networking import subnets
-from components.nodes import grid, image_recipe, type_choice
+from components.nodes import grid, image_recipe, pool_images, type_choice
 from components.objects import flavor_coverage
 from components.regions import examples, offerings, prices
 
@@ -72,7 +72,12 @@ class Loaded:
             for key, cluster in self.stack.config.clusters.items()
             for told in scaler_checks.warnings(cluster)
         ]
-        return (*(() if quota is None else (quota,)), *flavors, *limits, *self.examples)
+        drivers = [
+            f"cluster {key}: {told}"
+            for key, cluster in self.stack.config.clusters.items()
+            for told in pool_images.warnings(cluster, self.grids[key].groups)
+        ]
+        return (*(() if quota is None else (quota,)), *flavors, *limits, *drivers, *self.examples)
 
 
 def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) -> Loaded:
@@ -91,6 +96,8 @@ def load(raw: Raw, directory: Path = OFFERINGS, price_directory: Path = PRICES) 
         found += examples.money(account, region, clusters, costs)
     found += _control_planes(examined.clusters, offered)
     found += _recipes(examined.config)
+    images = examined.config.machine_images if examined.config else {}
+    found += pool_images.problems(images, clusters, offered)
     if examined.config is not None:
         over = grid.quota(sum(len(one.groups) for one in grids.values()), examined.config.asg_quota)
         found += [over] if over else []

@@ -52,6 +52,15 @@ def of_eks(*, groups: tuple[str, ...] = ("sg-12345678",), cni: bool | None = Tru
     return configs.values(clusters={"bench": configs.existing(**{**default, **fields})})
 
 
+def in_debian(types: Any, **image: Any) -> dict[str, Any]:
+    """A cluster with a pool of images that a pipeline builds."""
+    work = configs.pool(instanceTypes=types, image={"pipeline": "deb"})
+    return configs.values(
+        machineImages={"deb": {"baseImageId": "ami-12345678", **image}},
+        clusters={"bench": configs.cluster(nodePools={"services": configs.SERVICES, "work": work})},
+    )
+
+
 def in_queue(**fields: Any) -> dict[str, Any]:
     """A cluster with one flavor and one queue that has quota of it."""
     quota = {"name": "cpu", "nominalQuota": "1", **fields.pop("quota", {})}
@@ -325,6 +334,10 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("flavor's node type", in_flavor(pool="work", type="k8s-services"), f'{FLAVOR}.node.type = "k8s-services": must be "worker", as nodes of pool work have it'),
     ("flavor's tag", in_flavor({"tags": ["disk=100"]}, pool="work", disk="200"), f'{FLAVOR}.tag.sluice.dev/disk = "200": must be "100"'),
     ("flavor's label", in_flavor({"labels": {"a": "b"}}, pool="work", a="c"), f'{FLAVOR}.a = "c": must be "b"'),
+    ("image of another architecture", in_debian(["m7g.large"]), f'{POOL}.image.pipeline = "deb": is built for amd64, as machineImages.deb.instanceType (m7i.large) is, and the pool\'s types have arm64'),
+    ("image of another architecture by requirement", in_debian({"architectures": ["arm64"], "families": ["m"], "generations": 7, "vcpus": 4}), f'{POOL}.image.pipeline = "deb": is built for amd64'),
+    ("image of another architecture by its builder", in_debian(["m7i.large"], instanceType="m7g.large"), f'{POOL}.image.pipeline = "deb": is built for arm64, as machineImages.deb.instanceType (m7g.large) is, and the pool\'s types have amd64'),
+    ("builder unknown", in_debian(["m7i.large"], instanceType="m7i.lagre"), 'sluice:machineImages.deb.instanceType = "m7i.lagre": is offered nowhere in eu-west-1; did you mean m7i.large'),
     ("deb822", configs.values(machineImages={"d": {"baseImageId": "ami-12345678", "source": "deb http"}}), "deb822"),
 ]  # fmt: skip
 
