@@ -67,7 +67,13 @@ def place(path: Location) -> str:
 
 def of_pydantic(error: ValidationError) -> list[Problem]:
     """Turn pydantic's findings into ours."""
-    return [_translated(one) for one in error.errors(include_url=False)]
+    return [_translated(one) for one in error.errors(include_url=False) if not _is_echo(one)]
+
+
+def _is_echo(found: ErrorDetails) -> bool:
+    """Tell whether a list is called too short only since one of its entries is wrong, which is told by itself."""
+    given = found["input"]
+    return found["type"] == "too_short" and isinstance(given, list) and len(given) >= found["ctx"]["min_length"]
 
 
 def unknown_keys(data: Any, schema: Mapping[str, Any]) -> list[Problem]:  # noqa: ANN401  # parsed JSON

@@ -4,14 +4,15 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from autoscaler.api.resources.pools import Architecture
 from components.config.base import Problem, Section
 
 NO_GPU: Final = "none"
 ANY_GPU: Final = "any"
-_RANGE: Final = re.compile(r"(?P<least>[0-9]*)-(?P<most>[0-9]*)|(?P<exactly>[0-9]+)")
+_RANGE: Final = re.compile(r"(?P<least>[0-9]{0,9})-(?P<most>[0-9]{0,9})|(?P<exactly>[0-9]{1,9})")
+_FORM: Final = "must be a number or a range: 8, 8-16, 8- (8 or more) or -16 (16 or fewer)"
 
 
 class Span(NamedTuple):
@@ -35,15 +36,22 @@ def span(text: str | int | None) -> Span:
     return Span(int(found["least"] or 0), int(found["most"]) if found["most"] else float("inf"))
 
 
+def _written(value: object) -> object:
+    """Refuse what is neither number nor text here, or it would be told once for each of them."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(_FORM)  # noqa: TRY004  # pydantic wants it
+    return value
+
+
 def _range(text: str | int) -> str | int:
     if not _RANGE.fullmatch(str(text)) or str(text) == "-":
-        raise ValueError("must be a number or a range: 8, 8-16, 8- (8 or more) or -16 (16 or fewer)")
+        raise ValueError(_FORM)
     if span(text).least > span(text).most:
         raise ValueError("must be a range from the smaller to the larger number, such as 8-16")
     return text
 
 
-Range = Annotated[str | int, AfterValidator(_range)]
+Range = Annotated[str | int, BeforeValidator(_written), AfterValidator(_range)]
 """A number or a range of numbers: 8, 8-16, 8- or -16."""
 
 

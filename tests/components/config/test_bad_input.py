@@ -103,7 +103,22 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("range of nothing", in_pool(instanceTypes={"vcpus": "-"}), f'{POOL}.instanceTypes.vcpus = "-": must be a number or a range'),
     ("range backwards", in_pool(instanceTypes={"memoryGib": "64-32"}), f'{POOL}.instanceTypes.memoryGib = "64-32": must be a range from the smaller'),
     ("range with a unit", in_pool(instanceTypes={"memoryGib": "32Gi"}), f'{POOL}.instanceTypes.memoryGib = "32Gi": must be a number or a range'),
-    ("half a processor", in_pool(instanceTypes={"vcpus": 0.5}), f"{POOL}.instanceTypes.vcpus"),
+    ("half a processor", in_pool(instanceTypes={"vcpus": 0.5}), f"{POOL}.instanceTypes.vcpus = 0.5: must be a number or a range: 8, 8-16, 8- (8 or more) or -16 (16 or fewer)"),
+    ("processors by yes", in_pool(instanceTypes={"vcpus": True}), f"{POOL}.instanceTypes.vcpus = true: must be a number or a range: 8"),
+    ("processors by list", in_pool(instanceTypes={"vcpus": [8, 16]}), f"{POOL}.instanceTypes.vcpus = [8, 16]: must be a number or a range: 8"),
+    ("processors without end", in_pool(instanceTypes={"vcpus": "9" * 5000}), "…: must be a number or a range: 8"),
+    ("other digits", in_pool(instanceTypes={"vcpus": "٣-٤"}), f'{POOL}.instanceTypes.vcpus = "٣-٤": must be a number or a range: 8'),
+    ("requirements in a list", in_pool(instanceTypes=[{"vcpus": 8}]), f'{POOL}.instanceTypes[0] = {{"vcpus": 8}}: must be text'),
+    ("no type that", in_pool(instanceTypes=None), f"{POOL}.instanceTypes = null: must be a list"),
+    ("family by text", in_pool(instanceTypes={"families": "m", "vcpus": 8}), f'{POOL}.instanceTypes.families = "m": must be a list'),
+    ("requirements in another zone", in_pool(instanceTypes={"families": ["m"], "vcpus": 8}, zones=["eu-west-1z"]), f'{POOL}.zones[0] = "eu-west-1z": must be a zone of eu-west-1'),
+    ("requirements of two architectures", in_pool(instanceTypes={"architectures": ["arm64", "amd64"], "families": ["m"], "generations": 7, "vcpus": 4}, image={"imageId": "ami-12345678"}), f"{POOL}.image: serves one architecture, and the pool's types have amd64 and arm64"),
+    ("requirements without prices", configs.values(alarms={"emails": ["a@b"]}, clusters={"bench": configs.cluster(nodePools={"services": configs.SERVICES, "work": configs.pool(instanceTypes={"families": ["m"], "generations": 7, "vcpus": 4}, limits={"targetMaxCostPerMonth": 10})})}), f'{POOL}.instanceTypes[0] = "m7a.xlarge": has no on-demand price'),
+    ("requirements above a limit", in_pool(instanceTypes={"families": ["m"], "vcpus": 4}, minPerGroup=2, limits={"maxActiveInstances": 2}), f"{POOL}.limits.maxActiveInstances = 2: must be at least 162"),
+    ("requirements above the quota", configs.values(asgQuota=9, clusters={"bench": configs.cluster(nodePools={"services": configs.SERVICES, "work": configs.pool(instanceTypes={"families": ["m"], "vcpus": 4})})}), "sluice:asgQuota = 9: the node pools make 84 Auto Scaling groups"),
+    ("too many instances", in_pool(maxPerGroup=10**30), f"{POOL}.maxPerGroup = 1000000000000000000000000000000: must be at most 2147483647"),
+    ("pool of other letters", in_cluster(nodePools={"services": configs.SERVICES, "wörk": configs.pool()}), f"{BENCH}.nodePools.wörk: the name must have the form"),
+    ("account with a newline", configs.values(accountId="123456789012\n"), 'sluice:accountId = "123456789012\\n": must have the form'),
     ("architecture of others", in_pool(instanceTypes={"architectures": ["x86_64"]}), f"{POOL}.instanceTypes.architectures[0] = \"x86_64\": must be 'amd64' or 'arm64'"),
     ("no architecture", in_pool(instanceTypes={"architectures": []}), f"{POOL}.instanceTypes.architectures = []: must have at least 1 entries"),
     ("family twice", in_pool(instanceTypes={"families": ["m", "m"], "vcpus": 8}), f'{POOL}.instanceTypes.families[1] = "m": is given twice'),
@@ -397,6 +412,16 @@ def test_all_that_nodes_need_to_join_is_demanded_at_once() -> None:
     told = refusal(of_eks(existing={"eksCluster": "lab"}, network=None))
     assert f"{BENCH}.existing.join: must be given with nodePools" in told
     assert f"{BENCH}.network: must be given with nodePools: {{vpcId, subnetIds}} of existing.eksCluster" in told
+
+
+@pytest.mark.parametrize("given", [0.5, True, [8, 16]])
+def test_a_number_that_is_none_is_told_once_and_without_words_of_the_program(given: object) -> None:
+    told = refusal(in_pool(instanceTypes={"vcpus": given}))
+    assert told.startswith("the stack config has 1 problem;")
+
+
+def test_a_list_with_a_wrong_entry_is_not_called_empty() -> None:
+    assert "entries" not in refusal(in_pool(instanceTypes=[{"vcpus": 8}]))
 
 
 def test_the_default_config_is_right() -> None:
