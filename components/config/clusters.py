@@ -322,7 +322,7 @@ class Cluster(Objects):
                 yield absent("nodeImage", message=f"must be given: node pool {name} has no image of its own")
                 break
         for name, pool in self.node_pools.items():
-            yield from checks.node_pool(name, pool)
+            yield from checks.node_pool(name, pool, new_cluster=self.existing is None)
 
 
 ClusterKey = Annotated[DnsLabel, Field(max_length=32)]

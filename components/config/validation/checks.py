@@ -40,7 +40,7 @@ def services_pool(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
+def node_pool(name: str, pool: NodePool, *, new_cluster: bool) -> Iterator[Problem]:
     """Check a pool's labels, taints and tags against what we set ourselves and what a kubelet may set."""
     here = ("nodePools", name)
     if pool.node_type == SERVICES:
@@ -54,7 +54,7 @@ def node_pool(name: str, pool: NodePool) -> Iterator[Problem]:
         if taint.key in _OWN or taint.key.startswith(_PREFIXES):
             yield Problem(path=(*here, "taints", index, "key"), value=taint.key, message="is set by Sluice itself")
     yield from _taints(here, pool)
-    yield from _startup_taints(here, pool)
+    yield from _startup_taints(here, pool, new_cluster=new_cluster)
     tags = [tag.partition("=")[0] for tag in pool.tags]
     for index, tag in enumerate(tags):
         if tag in tags[:index]:
@@ -90,9 +90,9 @@ def _taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
             yield Problem(path=(*path, "effect"), value=str(taint.effect), message=message)
 
 
-def _startup_taints(here: tuple[str, ...], pool: NodePool) -> Iterator[Problem]:
+def _startup_taints(here: tuple[str, ...], pool: NodePool, *, new_cluster: bool) -> Iterator[Problem]:
     """Refuse start-up taints that pods would have to tolerate after all, and those that keep none away."""
-    seen = {taint.key for taint in pool.taints}
+    seen = {taint.key for taint in pool.taints_in(new_cluster=new_cluster)}
     for index, taint in enumerate(pool.startup_taints):
         path: Location = (*here, "startupTaints", index)
         if taint.key in _OWN or taint.key.startswith(_PREFIXES):

@@ -119,6 +119,11 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("too many instances", in_pool(maxPerGroup=10**30), f"{POOL}.maxPerGroup = 1000000000000000000000000000000: must be at most 2147483647"),
     ("pool of other letters", in_cluster(nodePools={"services": configs.SERVICES, "wörk": configs.pool()}), f"{BENCH}.nodePools.wörk: the name must have the form"),
     ("account with a newline", configs.values(accountId="123456789012\n"), 'sluice:accountId = "123456789012\\n": must have the form'),
+    (
+        "start-up taint that services have by default",
+        in_cluster(nodePools={"services": {**configs.SERVICES, "startupTaints": [{"key": "CriticalAddonsOnly", "effect": "NoSchedule"}]}}),
+        f'{BENCH}.nodePools.services.startupTaints[0].key = "CriticalAddonsOnly": is given twice',
+    ),
     ("architecture of others", in_pool(instanceTypes={"architectures": ["x86_64"]}), f"{POOL}.instanceTypes.architectures[0] = \"x86_64\": must be 'amd64' or 'arm64'"),
     ("no architecture", in_pool(instanceTypes={"architectures": []}), f"{POOL}.instanceTypes.architectures = []: must have at least 1 entries"),
     ("family twice", in_pool(instanceTypes={"families": ["m", "m"], "vcpus": 8}), f'{POOL}.instanceTypes.families[1] = "m": is given twice'),
