@@ -56,9 +56,12 @@ def simulate(request: Request, say: Say) -> float:
 
 
 def _fitting(day: trace.Trace, file: Path, cluster: str | None) -> stack.Stack:
-    made = stack.read(file, cluster)
+    """Read a stack; what is wrong is told with its file, since there may be two."""
     try:
+        made = stack.read(file, cluster)
         fitting.check(day, made)
+    except stack.StackError as error:
+        raise stack.StackError(f"{file}: {error}") from error
     except trace.TraceError as error:
         raise trace.TraceError(f"{file}: {error}") from error
     return made
