@@ -281,7 +281,7 @@ async def test_pods_that_could_not_be_opened_are_tried_again() -> None:
         add_members(world, add_job(world), *range(6))
         for _ in range(1000):
             await asyncio.sleep(0.1 if len(world.nodes()) < 2 else 0)
-        await asyncio.sleep(3)
+        await asyncio.sleep(0.5)
         assert len(gated(world)) == 6
         await asyncio.sleep(5)
         assert gated(world) == set()
