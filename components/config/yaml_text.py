@@ -5,6 +5,7 @@ Never shows a value: any of them may be a secret that somebody forgot to encrypt
 
 import datetime as dt
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +35,24 @@ class _Loader(yaml.SafeLoader):
                     )
                 seen.add(key.value)
         return node
+
+
+_KIND: Final = "tag:yaml.org,2002:"
+_AS_PULUMI: Final[Mapping[str, tuple[str, str]]] = {
+    f"{_KIND}bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    f"{_KIND}int": (r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)", "-+0123456789"),
+    f"{_KIND}float": (
+        r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
+}
+"""What is no text, and with which characters it begins. The engine follows YAML 1.2, where yes and 1:30 are texts."""
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in rules if tag not in _AS_PULUMI]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _tag, (_form, _first) in _AS_PULUMI.items():
+    _Loader.add_implicit_resolver(_tag, re.compile(f"^(?:{_form})$"), list(_first))
 
 
 def read(path: Path) -> Any:  # noqa: ANN401  # parsed YAML

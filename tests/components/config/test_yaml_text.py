@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.config import problems, reading
+from components.config import problems, reading, yaml_text
 
 pytestmark = pytest.mark.accept("S3")
 
@@ -37,7 +37,7 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
         ("config: {sluice:x: !!set {a}}", "sluice:x: is read as a set"),
         ("config: {sluice:x: !!binary aGk=}", "sluice:x: is read as bytes"),
         ("config: {sluice:x: [.inf]}", "sluice:x[0]: must be a number that ends"),
-        ("config: {sluice:x: {on: 1}}", "sluice:x.True: the name must be text; put it in quotes"),
+        ("config: {sluice:x: {true: 1}}", "sluice:x.True: the name must be text; put it in quotes"),
         ("config: {5: a}", "5: the name must be text; put it in quotes"),
     ],
 )
@@ -65,3 +65,31 @@ def test_a_secret_in_plain_text_is_refused_and_not_shown(tmp_path: Path) -> None
     assert len(told) == 1
     assert told[0].startswith("sluice:secrets.a: must be encrypted text")
     assert "hunter2" not in told[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "want"),
+    [
+        ("yes", "yes"),
+        ("no", "no"),
+        ("on", "on"),
+        ("True", True),
+        ("false", False),
+        ("1:30", "1:30"),
+        ("1:30.5", "1:30.5"),
+        ("010", 8),
+        ("0o10", 8),
+        ("0x10", 16),
+        ("6_00", 600),
+        ("-5", -5),
+        ("0", 0),
+        ("1.5", 1.5),
+        ("~", None),
+    ],
+)
+def test_a_file_is_read_as_pulumi_reads_it(tmp_path: Path, written: str, want: object) -> None:
+    """As `pulumi config --json` shows such a file: yes is a text there, and 1:30 no number."""
+    file = tmp_path / "Pulumi.a.yaml"
+    file.write_text(f"a: {written}\n")
+    found = yaml_text.read(file)["a"]
+    assert (type(found), found) == (type(want), want)
