@@ -10,6 +10,8 @@ COLUMNS: Final = 48
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _NONE: Final = "·"
 _LABEL: Final = 24
+_POOL: Final = 11
+"""The least width of names, and of pools among them."""
 
 
 def chart(record: Record) -> list[str]:
@@ -21,12 +23,14 @@ def chart(record: Record) -> list[str]:
     most: dict[str, int] = {}
     for (pool, _), line in counts.items():
         most[pool] = max(most.get(pool, 0), *line)
-    lines = [f"{'':{_LABEL}}{_hours(record)}  most"]
+    name = max(_POOL, *(len(pool) + 1 for pool in most)) if most else _POOL
+    left = max(_LABEL, *(name + len(zone) + 2 for _, zone in counts)) if counts else _LABEL
+    lines = [f"{'':{left}}{_hours(record)}  most"]
     previous = ""
     for (pool, zone), line in counts.items():
-        label = f"{'' if pool == previous else pool:11}{zone}"
+        label = f"{'' if pool == previous else pool:{name}}{zone}"
         previous = pool
-        lines.append(f"{label:{_LABEL}}{''.join(block(each, most[pool]) for each in line)}  {max(line):4}")
+        lines.append(f"{label:{left}}{''.join(block(each, most[pool]) for each in line)}  {max(line):4}")
     return lines
 
 

@@ -31,6 +31,14 @@ def test_the_chart_shows_each_zone_against_the_most_of_its_pool() -> None:
     assert spot_b.split() == ["b", "··▄▄" + "·" * 44, "1"]
 
 
+def test_long_names_move_the_chart_to_the_right_and_touch_nothing() -> None:
+    pool = "bench-worker-of-somebody"
+    key = instance("1", 0).key.model_copy(update={"pool": pool, "zone": "eu-west-1a"})
+    head, line = chart.chart(records.record(instances=(dataclasses.replace(instance("1", 0), key=key),)))
+    assert line.split() == [pool, "eu-west-1a", "█" * 48, "1"]
+    assert head.index("06") == line.index("█")
+
+
 @pytest.mark.parametrize(
     ("lasts", "block", "head"),
     [(DAY, "30 min", "06  08  10"), (600, "12.5 s", "06:00   06:01   06:03"), (HOUR, "1 min 15 s", "06:00   06:10")],
