@@ -140,7 +140,7 @@ def _scopes(seen: Seen) -> Section:
             name or "none",
             sum(not pod.gates for pod in pods),
             sum(bool(pod.gates) for pod in pods),
-            units.duration(seen.at - min(pod.meta.created_at for pod in pods)) if pods else None,
+            units.duration(max(0, seen.at - min(pod.meta.created_at for pod in pods))) if pods else None,
             _hours(used.get(name)),
         )
         for name, pods in found.items()

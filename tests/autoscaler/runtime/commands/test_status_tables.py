@@ -112,3 +112,8 @@ def test_a_system_of_which_nothing_can_be_read_says_so() -> None:
     text = status_tables.text(Seen(at=NOW, unread=("pods: forbidden",)))
     assert "led by nobody: does the runtime run?" in text
     assert text.endswith("Not read: pods: forbidden")
+
+
+def test_a_pod_of_a_clock_that_is_ahead_waits_since_now() -> None:
+    seen = Seen(at=NOW, waiting=(waiting("a", "x", NOW + 500),))
+    assert rows(status_tables.text(seen), "Scopes, and pods without a node")[1][3].strip() == "0 s"
