@@ -42,6 +42,8 @@ _Alike = tuple[scope_pools.Tiers, object]
 """Pools, and pods that are alike, whosever they are."""
 _Answers = dict[_Alike, tuple[Rejection, ...] | None]
 """What pools say to pods; None: they take them."""
+_UNTRIED: Final[tuple[Rejection, ...]] = (Rejection(reason=Reason.STATED),)
+"""Nobody has asked them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +115,13 @@ class _Trials:
     def unfit(self, demands: Iterable[Demand], stage: scope_pools.Stage) -> Refusals:
         """Return the demands that the pools of a stage would not take."""
         keys = {demand: (stage.tiers, _kind(demand)) for demand in demands}
-        new = {key: demand for demand, key in keys.items() if key not in self._known}
+        said = {key: self._known.get(key, _UNTRIED) for key in keys.values()}  # another thread may forget them now
+        new = {key: demand for demand, key in keys.items() if said[key] is _UNTRIED}
         if new:
-            self._known |= self._try(new, stage)
-        said = {demand: self._known[key] for demand, key in keys.items()}
-        return {demand: why for demand, why in said.items() if why is not None}
+            tried = self._try(new, stage)
+            self._known |= tried
+            said |= tried
+        return {demand: why for demand, key in keys.items() if (why := said[key]) is not None}
 
     def _try(self, demands: Mapping[_Alike, Demand], stage: scope_pools.Stage) -> _Answers:
         pools, there = frozenset[str]().union(*stage.tiers), self._situation
