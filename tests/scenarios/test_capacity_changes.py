@@ -9,7 +9,7 @@ from autoscaler.simulation.cluster import faults
 from tests.autoscaler.kube.cluster import simulated
 from tests.scenarios.capacity_world import NAMESPACE, World, runtime
 
-SOON_SECONDS = 10
+SOON_SECONDS = 30  # what was refused again and again is tried twice a minute
 """Much less than the minute after which everything is looked at anyway."""
 WRITES = faults.Matching(method="PATCH", path="/instances/")
 
