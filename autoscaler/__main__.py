@@ -49,10 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain_command.add_argument("kind", choices=("pod", "job", "workload"), help="what to explain")
     explain_command.add_argument("name", metavar="NAMESPACE/NAME", help="which one")
-    explain_command.add_argument(
-        "--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]"
-    )
-    explain_command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
+    _add_cluster(explain_command)
     _add_simulate(
         commands.add_parser("simulate", help="play a day of work on a stack: what it costs, how long work waits")
     )
@@ -78,6 +75,11 @@ def _add_plan(command: argparse.ArgumentParser) -> None:
     command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
     command.add_argument("--url", type=_url, help="where the runtime listens, if it is no pod: http://HOST:PORT")
     command.add_argument("--namespace", help="the runtime's namespace; default: that of the leader's pod")
+    _add_cluster(command)
+
+
+def _add_cluster(command: argparse.ArgumentParser) -> None:
+    """Add how whoever only reads finds the cluster."""
     command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
     command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
 
@@ -88,8 +90,7 @@ def _add_status(command: argparse.ArgumentParser) -> None:
         "what conditions say is wrong. It only reads the cluster."
     )
     command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-    command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
-    command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
+    _add_cluster(command)
 
 
 def _add_usage(command: argparse.ArgumentParser) -> None:
@@ -99,8 +100,7 @@ def _add_usage(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--month", type=_month, help="such as 2026-11 (UTC); 13 are kept; default: the present one")
     command.add_argument("-o", "--output", choices=("text", "json", "csv"), default="text", help="default: text")
-    command.add_argument("--kubeconfig", help="default: ~/.kube/config, or in a pod its ServiceAccount [KUBECONFIG]")
-    command.add_argument("--context", help="the context in the kubeconfig; default: its current one")
+    _add_cluster(command)
 
 
 def _add_simulate(command: argparse.ArgumentParser) -> None:
